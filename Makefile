@@ -1,0 +1,51 @@
+# Two commands on a fresh machine with Python and make:
+#   make bench   the main job: times every benchmark, traces it, saves the run
+#   make test    the tests
+# Each makes its own virtual environment in .venv and uses no other.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Another environment's settings must not reach into this one.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTEST_ADDOPTS
+
+.DEFAULT_GOAL := help
+.PHONY: help bench test lint clean
+
+help:
+	@echo "make bench   time, trace and save every benchmark (about 3 minutes)"
+	@echo "make test    run the tests"
+	@echo "make lint    ruff and mypy"
+	@echo "make clean   remove .venv, caches, traces and saved runs"
+
+# Installed again whenever pyproject.toml changes; the stamp is written last, so that an
+# interrupted installation is repeated.
+$(VENV)/installed: pyproject.toml
+	@echo "opbench: making a virtual environment in $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@echo "opbench: installing opbench and its dependencies (a minute or two)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	@touch $@
+	@echo "opbench: installed"
+
+bench: $(VENV)/installed
+	@echo "opbench: timing and tracing every benchmark"
+	@$(BIN)/python -m pytest --benchmark-only tests/bench
+
+test: $(VENV)/installed
+	@echo "opbench: running the tests"
+	@$(BIN)/python -m pytest --benchmark-skip
+	@echo "opbench: running the small benchmarks once each"
+	@$(BIN)/python -m pytest --benchmark-disable -m "not long" tests/bench
+
+lint: $(VENV)/installed
+	@echo "opbench: ruff"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@echo "opbench: mypy"
+	@$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .benchmarks .hypothesis
+	rm -rf results/runs results/traces results/reports
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
