@@ -1,0 +1,463 @@
+"""The ``profiler`` fixture: a first call, the timed rounds, and a profiled pass of its own.
+
+The three never overlap. pytest-benchmark times with the profiler stopped; the profiled pass comes
+after it and opens its window only when nothing is pending (DESIGN, principle 2).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from opbench import profiler
+from opbench.errors import OpbenchWarning, StateError
+from opbench.plugin import summary
+from opbench.plugin.reference import operand_key
+from opbench.plugin.settings import SLOW_CALL_SECONDS, Level, Settings, resolve
+from opbench.plugin.target import Pedantic, Target, wait
+
+if TYPE_CHECKING:
+    from opbench.plugin.session import Session
+
+__all__ = ["ProfilerFixture"]
+
+Prepared = Callable[[], AbstractContextManager[Target]]
+"""Makes the target ready for one call, and tidies up behind it."""
+
+
+class ProfilerFixture:
+    """Times a function through pytest-benchmark and traces it in a pass of its own.
+
+    Use one of these in a test, once:
+
+    - ``profiler(fn, *args, **kwargs)``: statistics and a trace;
+    - ``profiler.pedantic(target, ...)``: the same with pytest-benchmark's exact counts and setup.
+
+    Or draw the window yourself (a trace, no statistics), as often as you like:
+
+    - ``for i in profiler.iterations(20, begin=5, end=15): ...``
+    - ``with profiler.window(): ...``
+    - ``profiler.run()`` ... ``profiler.stop()``, with ``pause()`` and ``resume()`` between.
+
+    ``profiler.options(mode=..., iterations=..., begin=..., end=...)`` sets what the next call uses.
+    """
+
+    def __init__(self, item: pytest.Item, benchmark: Any, session: Session) -> None:
+        self._item = item
+        self._benchmark = benchmark
+        self._session = session
+        self._call: dict[str, Any] = {}
+        self._windows: list[profiler.Trace] = []
+        self._open: profiler.IterationWindow | None = None
+        self._timed_at_open = False
+        self._used = ""
+        self._summary: dict[str, Any] = {"run": session.run_id}
+        self._notes: list[str] = []
+        self._modes = 0
+        self.settings  # noqa: B018 - a wrong marker is refused before the test body runs
+
+    # what a test reads and sets
+
+    @property
+    def settings(self) -> Settings:
+        """What applies now: call, marker, command line, ini, default."""
+        return self._resolve({})
+
+    @property
+    def trace(self) -> profiler.Trace | None:
+        """The last finished window's trace; None before one, or while tracing is off."""
+        return self._windows[-1] if self._windows else None
+
+    @property
+    def tracing(self) -> bool:
+        """Whether this test writes a trace (``--opbench-trace``)."""
+        return self._session.tracing(self.settings)
+
+    def options(
+        self,
+        *,
+        mode: str | int | None = None,
+        iterations: int | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+    ) -> ProfilerFixture:
+        """Set what this test's profiled pass uses; returns the fixture, to be called.
+
+        Raises:
+            ConfigError: an unknown mode, or a number that is none.
+            WindowError: a window that is negative, reversed or beyond the iterations.
+        """
+        given = {"mode": mode, "iterations": iterations, "begin": begin, "end": end}
+        self._resolve(given)
+        self._call = {**self._call, **{k: v for k, v in given.items() if v is not None}}
+        return self
+
+    # statistics and a trace
+
+    def __call__(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Time ``function(*args, **kwargs)``, then trace it; returns its result.
+
+        One untimed call comes first: it compiles, and shows whether the result is pending.
+        Under ``--benchmark-disable`` there is exactly one call.
+
+        Raises:
+            StateError: the test timed something already, or a window is open.
+        """
+        settings = self.settings
+        target = Target(function, args, kwargs)
+        self._claim("profiler(...)")
+        if not self._enabled:
+            result = self._only_call(settings, lambda: contextlib.nullcontext(target))
+            # pytest-benchmark must learn that its fixture was used; the one call has been made.
+            self._benchmark(lambda: None)
+            return result
+        pending, seconds = self._first_call(target)
+        result = self._benchmark(target.timed(pending=pending), *args, **kwargs)
+        self._profiled_pass(settings, lambda: contextlib.nullcontext(target), seconds)
+        self._compare_with_reference(settings, self._identify(target), target)
+        return result
+
+    def pedantic(
+        self,
+        target: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        setup: Callable[[], Any] | None = None,
+        teardown: Callable[..., Any] | None = None,
+        rounds: int = 1,
+        warmup_rounds: int = 0,
+        iterations: int = 1,
+    ) -> Any:
+        """Exact counts, and a fresh ``setup`` for each call, in both passes; returns the result.
+
+        The arguments mean what they mean in ``benchmark.pedantic``: ``setup`` may return
+        ``(args, kwargs)``, ``teardown`` gets the arguments, ``iterations`` above 1 excludes
+        ``setup``. One untimed call comes first, and the profiled pass runs ``setup`` and
+        ``teardown`` outside its slices. Under ``--benchmark-disable`` there is exactly one call,
+        with its ``setup`` and its ``teardown``.
+
+        Raises:
+            ValueError, TypeError: as ``benchmark.pedantic`` does, before anything is called.
+            StateError: the test timed something already, or a window is open.
+        """
+        settings = self.settings
+        plan = Pedantic(target, tuple(args), dict(kwargs or {}), setup, teardown)
+        plan.check(rounds, iterations, warmup_rounds)
+        self._claim("profiler.pedantic(...)")
+        if not self._enabled:
+            result = self._only_call(settings, plan.prepared)
+            self._benchmark.pedantic(lambda: None)
+            return result
+        with plan.prepared() as first:
+            pending, seconds = self._first_call(first)
+        result = self._benchmark.pedantic(
+            first.timed(pending=pending),
+            args=plan.args,
+            kwargs=plan.kwargs,
+            setup=setup,
+            teardown=teardown,
+            rounds=rounds,
+            warmup_rounds=warmup_rounds,
+            iterations=iterations,
+        )
+        self._profiled_pass(settings, plan.prepared, seconds)
+        return result
+
+    # a trace, no statistics
+
+    def iterations(
+        self,
+        iterations: int | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        mode: str | int | None = None,
+    ) -> Iterator[int]:
+        """Yield ``0 .. iterations-1``; record from ``begin`` up to, not including, ``end``.
+
+        Each recorded iteration is a slice of category ``iteration``.
+
+        Raises:
+            ConfigError, WindowError: a bad value; raised here, not at the first iteration.
+            StateError: a window is open already.
+        """
+        given = {"iterations": iterations, "begin": begin, "end": end, "mode": mode}
+        settings = self._resolve(given)
+        if not self._session.tracing(settings):
+            return iter(range(settings.iterations))
+        self._refuse_open("profiler.iterations(...)")
+        return self._drawn(settings)
+
+    def _drawn(self, settings: Settings) -> Iterator[int]:
+        window = self._opened(settings, settings.iterations, settings.begin, settings.end)
+        try:
+            yield from window
+        finally:
+            # A break or an exception in the loop's body closes the generator, and so the window.
+            if self._open is window:
+                self._close()
+
+    @contextlib.contextmanager
+    def window(self, mode: str | int | None = None) -> Iterator[None]:
+        """Record what happens inside the ``with`` block.
+
+        Raises:
+            ConfigError: an unknown mode.
+            StateError: a window is open already.
+        """
+        self.run(mode)
+        try:
+            yield
+        finally:
+            self.stop()
+
+    def run(self, mode: str | int | None = None) -> None:
+        """Open a window, after waiting for what is pending.
+
+        Raises:
+            ConfigError: an unknown mode.
+            StateError: a window is open already.
+        """
+        settings = self._resolve({"mode": mode})
+        self._refuse_open("profiler.run()")
+        window = self._opened(settings, 1, 0, 1)
+        if self._session.tracing(settings):
+            next(window)
+
+    def stop(self) -> profiler.Trace | None:
+        """Close the window, after waiting for what is pending; its trace, or None with tracing off.
+
+        Raises:
+            StateError: no window is open.
+        """
+        window = self._drawn_window("stop")
+        self._close()
+        return window.trace
+
+    def pause(self) -> None:
+        """Suspend recording inside the open window.
+
+        Raises:
+            StateError: no window is open, or it is paused already.
+        """
+        self._drawn_window("pause")
+        if profiler.RECORDER.owner == self._owner:
+            profiler.RECORDER.pause()
+
+    def resume(self) -> None:
+        """Go on recording inside the open window.
+
+        Raises:
+            StateError: no window is open, or it is not paused.
+        """
+        self._drawn_window("resume")
+        if profiler.RECORDER.owner == self._owner:
+            profiler.RECORDER.resume()
+
+    # the end of the test
+
+    def finish(self) -> None:
+        """Close what is open, write the trace, and store the summary. Called at teardown."""
+        left_open = self._open is not None
+        self._close()
+        if self._windows and not self._timed:
+            # A trace without statistics is a use of the fixture; pytest puts its filters back
+            # after each test.
+            warnings.filterwarnings("ignore", message="Benchmark fixture was not used")
+        if self._windows:
+            trace = summary.labelled(
+                profiler.merge(self._windows), self._item.nodeid, self._session
+            )
+            self._summary.update(summary.of_trace(trace))
+            path, problem = self._session.write_trace(self._item, trace)
+            self._summary["trace"] = path
+            self._notes += [problem] if problem else []
+        if self._used or self._windows:
+            self._summary.update(self._session.size_of(self._summary))
+            self._benchmark.extra_info["opbench"] = self._summary
+            self._session.finished(self._item, self._benchmark, self._summary, self._notes)
+        if self._summary.get("profiled"):
+            warnings.warn(
+                f"{self._item.nodeid}: benchmark(...) ran inside an open profiler window; its times"
+                " are marked 'profiled' and left out of comparisons. Close the window before it.",
+                OpbenchWarning,
+                stacklevel=2,
+            )
+        if left_open:
+            warnings.warn(
+                f"{self._item.nodeid}: the test ended with its profiler window open; it was closed"
+                " at teardown. Call profiler.stop(), or use 'with profiler.window():'.",
+                OpbenchWarning,
+                stacklevel=2,
+            )
+
+    # inside
+
+    @property
+    def _owner(self) -> str:
+        return f"the profiler fixture of {self._item.nodeid}"
+
+    @property
+    def _enabled(self) -> bool:
+        return not self._benchmark.disabled
+
+    @property
+    def _stats(self) -> Any:
+        # pytest-codspeed puts a fixture without statistics in the place of pytest-benchmark's.
+        return getattr(self._benchmark, "stats", None)
+
+    @property
+    def _timed(self) -> bool:
+        return self._stats is not None
+
+    def _resolve(self, given: Mapping[str, Any]) -> Settings:
+        where = self._item.nodeid
+        return resolve(
+            [
+                Level(given, f"the call in {where}"),
+                Level(self._call, f"profiler.options(...) in {where}"),
+                *self._session.levels(self._item),
+            ]
+        )
+
+    def _claim(self, call: str) -> None:
+        """One timed call a test: said before anything runs, as pytest-benchmark drops both."""
+        self._refuse_open(call)
+        if self._used or self._timed:
+            raise StateError(
+                f"{call} in {self._item.nodeid}: this test has timed already "
+                f"({self._used or 'benchmark(...)'}); a test times once, so split it in two"
+            )
+        recorder = profiler.RECORDER
+        if recorder.state != "stop":
+            raise StateError(
+                f"{call} in {self._item.nodeid}: the profiler is in state {recorder.state!r}, "
+                f"driven by {recorder.owner}; timed rounds need it stopped"
+            )
+        self._used = call
+
+    def _refuse_open(self, call: str) -> None:
+        if self._open is not None:
+            raise StateError(
+                f"{call} in {self._item.nodeid}: a window of this test is open (state 'run'); "
+                "close it with profiler.stop() first"
+            )
+
+    def _drawn_window(self, verb: str) -> profiler.IterationWindow:
+        if self._open is None:
+            raise StateError(
+                f"profiler.{verb}() in {self._item.nodeid}: no window is open (state 'stop'); "
+                "call profiler.run() before it"
+            )
+        return self._open
+
+    def _opened(
+        self, settings: Settings, iterations: int, begin: int, end: int
+    ) -> profiler.IterationWindow:
+        """A window of this test, which opens its recorder at iteration ``begin``."""
+        window = profiler.IterationWindow(
+            profiler.RECORDER,
+            iterations,
+            begin,
+            end,
+            modes=settings.modes,
+            owner=self._owner,
+            source=settings.source,
+        )
+        self._open = window
+        self._timed_at_open = self._timed
+        self._modes |= settings.modes
+        return window
+
+    def _close(self) -> None:
+        if self._open is None:
+            return
+        window, self._open = self._open, None
+        if self._timed and not self._timed_at_open:
+            self._summary["profiled"] = True
+        window.close()
+        if window.trace is not None:
+            self._windows.append(window.trace)
+
+    def _first_call(self, target: Target) -> tuple[bool, float]:
+        """One call before the timed ones: whether it left something pending, and its seconds."""
+        self._session.references.settle()
+        with self._session.compile_watch() as compiles:
+            start = time.perf_counter()
+            result = target.function(*target.args, **(target.kwargs or {}))
+            pending = wait(result)
+            seconds = time.perf_counter() - start
+        self._summary["first_call"] = seconds
+        self._summary["compiled"] = compiles.count
+        return pending, seconds
+
+    def _only_call(self, settings: Settings, prepared: Prepared) -> Any:
+        """The single call of a disabled benchmark, recorded if tracing is on."""
+        if self._session.tracing(settings):
+            return self._record(self._opened(settings, 1, 0, 1), prepared)
+        with prepared() as target:
+            return target.call()
+
+    def _profiled_pass(self, settings: Settings, prepared: Prepared, seconds: float) -> None:
+        """Run iterations ``0 .. end-1`` of the target, recording from ``begin`` on."""
+        if not self._session.tracing(settings):
+            return
+        if self._stats is not None:
+            seconds = self._stats.stats.median
+        if seconds > SLOW_CALL_SECONDS and not settings.fixed:
+            settings = settings.for_slow_call()
+            self._notes.append(
+                f"{settings.iterations} profiled iterations only, as a call takes over "
+                f"{SLOW_CALL_SECONDS:g} s"
+            )
+        self._summary.update(iterations=settings.iterations, begin=settings.begin, end=settings.end)
+        # Iterations after the window would cost time and show nothing, so the pass ends with it.
+        self._record(self._opened(settings, settings.end, settings.begin, settings.end), prepared)
+
+    def _record(self, window: profiler.IterationWindow, prepared: Prepared) -> Any:
+        result = None
+        try:
+            for index in range(window.iterations):
+                with prepared() as target:
+                    described = target.describe()
+                    with window.slice(index):
+                        result = self._call_slice(target, described)
+        finally:
+            self._close()
+        return result
+
+    def _call_slice(self, target: Target, described: dict[str, Any]) -> Any:
+        recorder = profiler.RECORDER
+        start = recorder.clock()
+        result = target.call()
+        if recorder.recording:
+            args = {**described, "iteration": recorder.iteration}
+            recorder.complete(target.name, "call", start, recorder.clock(), args)
+        return result
+
+    def _identify(self, target: Target) -> Any:
+        """Note operator and work of a kernel; its operator, or None for a stranger's function."""
+        operator = self._session.operator_of(target.function)
+        if operator is not None:
+            self._summary.update(summary.of_kernel(operator, target.args))
+        return operator
+
+    def _compare_with_reference(self, settings: Settings, operator: Any, target: Target) -> None:
+        """Time NumPy on the same operands; last, as its workers disturb whatever comes next."""
+        stats = self._stats
+        if operator is None or stats is None or not settings.reference:
+            return
+        reference = target.into_new_output(operator.reference)
+        median = self._session.references.median(
+            (operator.name, operand_key(target.args, target.kwargs or {})),
+            reference.call,
+            rounds=len(stats.stats.data),
+            iterations=stats.iterations,
+        )
+        ratio = median / stats.stats.median
+        self._summary["reference"] = {"name": "numpy", "median": median, "ratio": ratio}

@@ -1,0 +1,77 @@
+"""The kernel beside NumPy: the same operands, the same statistic, timed last.
+
+OpenBLAS workers spin for about 0.1 s after a call and slow whatever runs next, so a pause follows
+(``Reference.settle``), and it is taken only by the next first call, never by a timed round.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["SETTLE_SECONDS", "ReferenceTimer"]
+
+SETTLE_SECONDS = 0.2
+
+
+class ReferenceTimer:
+    """Times references, remembers them per input, and knows when the last one ended.
+
+    Args:
+        clock: seconds; replaced in tests.
+        sleep: takes seconds; replaced in tests.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.perf_counter,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._medians: dict[Any, float] = {}
+        self._ended: float | None = None
+
+    def settle(self) -> None:
+        """Idle until :data:`SETTLE_SECONDS` have passed since the last reference call."""
+        if self._ended is None:
+            return
+        left = self._ended + SETTLE_SECONDS - self._clock()
+        self._ended = None
+        if left > 0:
+            self._sleep(left)
+
+    def median(self, key: Any, function: Callable[[], Any], rounds: int, iterations: int) -> float:
+        """Median seconds of one call over ``rounds`` of ``iterations`` calls, after one untimed.
+
+        Args:
+            key: what makes two measurements the same (operator, operands); hashable.
+            function: one call of the reference.
+            rounds: as many as the benchmark had, so that both medians mean the same.
+            iterations: calls a round.
+        """
+        if key not in self._medians:
+            self.settle()
+            function()
+            values = []
+            for _ in range(rounds):
+                start = self._clock()
+                for _ in range(iterations):
+                    function()
+                values.append((self._clock() - start) / iterations)
+            self._medians[key] = statistics.median(values)
+            self._ended = self._clock()
+        return self._medians[key]
+
+
+def operand_key(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What makes two inputs the same for a reference: shapes, strides and dtypes, not values."""
+
+    def one(value: Any) -> Any:
+        if hasattr(value, "strides"):
+            return (tuple(value.shape), tuple(value.strides), str(value.dtype))
+        return repr(value)
+
+    return (*map(one, args), *((key, one(kwargs[key])) for key in sorted(kwargs)))

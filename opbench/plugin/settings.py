@@ -1,0 +1,228 @@
+"""What is profiled, and where that was said: call, marker, command line, ini, default.
+
+Each level becomes one frozen :class:`Level`; :func:`resolve` folds them into one frozen
+:class:`Settings`. A bad value is refused with the level it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from opbench import profiler
+from opbench.errors import ConfigError, WindowError, nearest
+
+__all__ = [
+    "DEFAULT_ITERATIONS",
+    "SLOW_CALL_SECONDS",
+    "Level",
+    "Settings",
+    "add_options",
+    "check",
+    "command_line",
+    "ini",
+    "marker",
+    "resolve",
+]
+
+DEFAULT_ITERATIONS = 4
+DEFAULT_MODES = profiler.Mode.SYMBOLIC | profiler.Mode.IMPERATIVE | profiler.Mode.MEMORY
+SLOW_CALL_SECONDS = 5.0
+SLOW_CALL_ITERATIONS = 2
+
+TRACE_CHOICES = ("auto", "on", "off")
+KEYS = ("mode", "iterations", "begin", "end", "trace", "reference")
+
+_HELP = {
+    "mode": "What the profiled pass records: symbolic, imperative, api, memory, joined by + or ,"
+    " (or all). Default: symbolic+imperative+memory.",
+    "iterations": f"Iterations of the profiled pass. Default: {DEFAULT_ITERATIONS}"
+    f" ({SLOW_CALL_ITERATIONS} for a function over {SLOW_CALL_SECONDS:g} s a call).",
+    "begin": "First iteration that is recorded. Default: 1 (0 if there is only one).",
+    "end": "The iteration before which recording stops; later ones are not run."
+    " Default: the number of iterations.",
+    "results": "Folder for traces and saved runs, relative to pytest's root. Default: results.",
+    "trace": "Write a trace per test: auto (off when benchmarks are disabled), on, off."
+    " Default: auto.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Values that one place gave, and the words that name that place in an error."""
+
+    values: Mapping[str, Any]
+    source: str
+    prefix: str = ""
+
+    def name(self, key: str) -> str:
+        """The words for one value of this level, such as ``--opbench-begin``."""
+        return f"{self.prefix}{key}" if self.prefix else f"{key} in {self.source}"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one test is profiled, every value checked.
+
+    ``modes`` is the bit sum of :class:`opbench.profiler.Mode`; the window is
+    ``begin <= iteration < end``. ``fixed`` is false while the number of iterations is the default,
+    which a slow function may still lower.
+    """
+
+    modes: int = int(DEFAULT_MODES)
+    iterations: int = DEFAULT_ITERATIONS
+    begin: int = 1
+    end: int = DEFAULT_ITERATIONS
+    trace: str = "auto"
+    reference: bool = True
+    fixed: bool = False
+    source: str = "the defaults"
+
+    def for_slow_call(self) -> Settings:
+        """The same with fewer iterations, unless somebody chose their number or window."""
+        if self.fixed:
+            return self
+        return replace(self, iterations=SLOW_CALL_ITERATIONS, begin=1, end=SLOW_CALL_ITERATIONS)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Register the ``--opbench-*`` options and the ini keys of the same names."""
+    group = parser.getgroup("opbench", "opbench: traces and references for benchmarks")
+    for key, text in _HELP.items():
+        group.addoption(
+            f"--opbench-{key}",
+            metavar="|".join(TRACE_CHOICES) if key == "trace" else key.upper(),
+            default=None,
+            help=text,
+        )
+        parser.addini(f"opbench_{key}", help=text, default=None)
+    text = "Do not time NumPy beside the kernels."
+    group.addoption("--opbench-no-reference", action="store_true", default=False, help=text)
+    parser.addini("opbench_no_reference", help=text, type="bool", default=False)
+    parser.addini(
+        "opbench_autosave",
+        help="Save each --benchmark-only run into RESULTS/runs, every round's time with it.",
+        type="bool",
+        default=False,
+    )
+
+
+def command_line(config: pytest.Config) -> Level:
+    """The level of the command line; only what was given."""
+    values = {
+        key: value
+        for key in _HELP
+        if (value := config.getoption(f"opbench_{key}", None)) is not None
+    }
+    if config.getoption("opbench_no_reference", default=False):
+        values["reference"] = False
+    return Level(values, "the command line", "--opbench-")
+
+
+def ini(config: pytest.Config) -> Level:
+    """The level of the ini file; only what was given."""
+    values: dict[str, Any] = {
+        key: value for key in _HELP if (value := config.getini(f"opbench_{key}")) not in (None, "")
+    }
+    if config.getini("opbench_no_reference"):
+        values["reference"] = False
+    where = config.inipath.name if config.inipath else "the ini file"
+    return Level(values, where, f"{where}: opbench_")
+
+
+def marker(item: pytest.Item) -> Level:
+    """The level of the ``opbench`` marks on a test, the nearest one winning for each keyword.
+
+    Raises:
+        ConfigError: a positional argument or an unknown keyword.
+    """
+    values: dict[str, Any] = {}
+    where = f"the opbench marker of {item.nodeid}"
+    for mark in item.iter_markers("opbench"):
+        if mark.args:
+            raise ConfigError(
+                f"{where} has positional arguments {mark.args!r}; it takes keywords: "
+                f"{', '.join(KEYS)}"
+            )
+        for key, value in mark.kwargs.items():
+            if key not in KEYS:
+                raise ConfigError(f"{where} has an unknown keyword {key!r}{nearest(key, KEYS)}")
+            values.setdefault(key, value)
+    return Level(values, where)
+
+
+def _whole_number(value: Any, name: str) -> int:
+    if isinstance(value, bool) or (isinstance(value, str) and not value.strip().isascii()):
+        raise ConfigError(f"{name} must be a whole number, not {value!r}")
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        raise ConfigError(f"{name} must be a whole number, not {value!r}") from None
+    if not isinstance(value, str) and number != value:
+        raise ConfigError(f"{name} must be a whole number, not {value!r}")
+    return number
+
+
+def _trace(value: Any, name: str) -> str:
+    if value not in TRACE_CHOICES:
+        raise ConfigError(f"{name} is {value!r}{nearest(str(value), TRACE_CHOICES)}")
+    return str(value)
+
+
+def _boolean(value: Any, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} must be True or False, not {value!r}")
+    return value
+
+
+def resolve(levels: Sequence[Level]) -> Settings:
+    """Fold levels, the first that gives a value winning, into checked settings.
+
+    Raises:
+        ConfigError: an unknown mode, a number that is none, an unknown choice; names the level.
+        WindowError: a window that is negative, reversed or beyond the iterations; names the levels.
+    """
+    chosen: dict[str, tuple[Any, str]] = {}
+    for level in levels:
+        for key, value in level.values.items():
+            if value is not None:
+                chosen.setdefault(key, (value, level.name(key)))
+
+    def number(key: str, default: int) -> int:
+        return _whole_number(*chosen[key]) if key in chosen else default
+
+    modes = DEFAULT_MODES
+    if "mode" in chosen:
+        modes = profiler.parse_modes(chosen["mode"][0], source=chosen["mode"][1])
+    iterations = number("iterations", DEFAULT_ITERATIONS)
+    begin = number("begin", max(0, min(1, iterations - 1)))
+    end = number("end", iterations)
+    given = [chosen[key][1] for key in ("iterations", "begin", "end") if key in chosen]
+    source = ", ".join(given) or "the defaults"
+    # The window judges itself; nothing is opened by making one.
+    profiler.IterationWindow(profiler.RECORDER, iterations, begin, end, modes, source=source)
+    return Settings(
+        modes=int(modes),
+        iterations=iterations,
+        begin=begin,
+        end=end,
+        trace=_trace(*chosen["trace"]) if "trace" in chosen else "auto",
+        reference=_boolean(*chosen["reference"]) if "reference" in chosen else True,
+        fixed=bool(given),
+        source=source,
+    )
+
+
+def check(levels: Sequence[Level]) -> None:
+    """Refuse a session's bad values at once, as a usage error (exit status 4).
+
+    Raises:
+        pytest.UsageError: with the sentence of the error.
+    """
+    try:
+        resolve(levels)
+    except (ConfigError, WindowError) as error:
+        raise pytest.UsageError(str(error)) from None

@@ -1,0 +1,99 @@
+"""What a benchmark's ``extra_info["opbench"]`` holds: plain numbers and text, nothing of NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from opbench import profiler
+from opbench.errors import OpbenchError
+
+if TYPE_CHECKING:
+    from opbench.plugin.session import Session
+
+__all__ = ["labelled", "of_kernel", "of_trace"]
+
+NANOSECONDS = 1e9
+
+
+def labelled(trace: profiler.Trace, nodeid: str, session: Session) -> profiler.Trace:
+    """The trace with the test and the run in its metadata, so that it names where it came from."""
+    metadata = {**trace.metadata, "test": nodeid, "run": session.run_id}
+    return trace._replace(metadata=metadata)
+
+
+def of_kernel(operator: Any, args: Sequence[Any]) -> dict[str, Any]:
+    """Operator, operands and work of a kernel that was called directly.
+
+    Empty if the positional arguments are not the operator's operands, with or without a last
+    ``out``: then the work is not known, and a dash is printed.
+    """
+    for operands in (args, args[:-1]):
+        try:
+            shapes = tuple(tuple(int(size) for size in array.shape) for array in operands)
+            operator.infer_shape(shapes)
+            dtype = str(operands[0].dtype)
+        except (OpbenchError, AttributeError, IndexError):
+            continue
+        cost = operator.cost(shapes, dtype)
+        return {
+            "form": "kernel",
+            "operator": operator.name,
+            "shapes": [list(shape) for shape in shapes],
+            "dtype": dtype,
+            "flop": int(cost.flop),
+            "bytes": int(cost.bytes),
+        }
+    return {}
+
+
+def of_trace(trace: profiler.Trace) -> dict[str, Any]:
+    """Mode, operator totals, and the work of one iteration, from the profiled pass."""
+    totals = profiler.operator_totals(trace)
+    return {
+        "mode": profiler.mode_names(trace.modes),
+        "events": len(trace.events),
+        "dropped": trace.dropped,
+        "operators": [_total(row) for row in totals],
+        **_work(trace),
+    }
+
+
+def _total(row: profiler.OperatorTotal) -> dict[str, Any]:
+    return {
+        "category": row.category,
+        "name": row.name,
+        "count": row.count,
+        "total": row.total_ns / NANOSECONDS,
+        "min": row.min_ns / NANOSECONDS,
+        "max": row.max_ns / NANOSECONDS,
+        "mean": row.mean_ns / NANOSECONDS,
+        "median": row.median_ns / NANOSECONDS,
+        "flop": row.flop,
+        "bytes": row.bytes,
+    }
+
+
+def _work(trace: profiler.Trace) -> dict[str, Any]:
+    """FLOP and bytes of one iteration; the form and operands where one operator is all there is."""
+    events = [
+        event
+        for event in trace.events
+        if event.phase == "X" and event.category in ("symbolic", "imperative")
+    ]
+    iterations = {event.args.get("iteration") for event in events}
+    if not events or None in iterations:
+        return {}
+    work: dict[str, Any] = {}
+    for key in ("flop", "bytes"):
+        values = [event.args.get(key) for event in events]
+        if all(isinstance(value, int) for value in values):
+            work[key] = sum(values) // len(iterations)  # type: ignore[arg-type]
+    first = events[0]
+    kinds = {(e.category, e.name, repr(e.args.get("inputs"))) for e in events}
+    if len(kinds) == 1 and len(events) == len(iterations):
+        work["form"] = first.category
+        work["operator"] = first.args["operator"]
+        work["shapes"] = first.args["inputs"]
+        work["dtype"] = first.args["dtype"]
+    return work

@@ -1,0 +1,325 @@
+"""``profiler(fn)``: one first call, timed rounds with the profiler stopped, a pass of its own."""
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+LOGGED = """
+    from opbench import profiler as prof
+    states = []
+    def work(x):
+        states.append(prof.RECORDER.state)
+        return x + 1
+"""
+
+
+def kinds(trace):
+    """The categories in a trace, and how many events each has."""
+    counts = {}
+    for event in trace["traceEvents"]:
+        if event["ph"] != "M":
+            counts[event["cat"]] = counts.get(event["cat"], 0) + 1
+    return counts
+
+
+def of(trace, category):
+    return [e for e in trace["traceEvents"] if e["ph"] != "M" and e["cat"] == category]
+
+
+def test_every_timed_round_runs_with_the_profiler_stopped(project):
+    project.file(
+        test_it=LOGGED
+        + """
+    def test_work(profiler, benchmark):
+        assert profiler.options(iterations=5, begin=1, end=3)(work, 41) == 42
+        timed = len(benchmark.stats.stats.data) * benchmark.stats.iterations
+        assert timed >= 5
+        # first call, calibration, rounds and pytest-benchmark's last call, then iteration 0
+        assert states[-2:] == ["run", "run"]
+        assert set(states[:-2]) == {"stop"}
+        assert len(states) > 1 + timed + 1
+    """
+    )
+    project.run("--benchmark-max-time=0.01")
+
+
+def test_the_window_holds_its_iterations_and_nothing_else(project):
+    project.file(
+        test_it="""
+        import numpy as np
+        from opbench import nd
+        def test_dot(profiler):
+            a = nd.array(np.ones((8, 4), "f4")); b = nd.array(np.ones((4, 2), "f4"))
+            profiler.options(iterations=5, begin=1, end=3)(nd.dot, a, b)
+        """
+    )
+    benches, _ = project.bench()
+    trace = project.trace()
+    dots = [e for e in of(trace, "imperative") if e["name"] == "dot"]
+    assert [e["args"]["iteration"] for e in dots] == [1, 2]
+    for event in dots:
+        assert event["args"]["inputs"] == [[8, 4], [4, 2]]
+        assert event["args"]["outputs"] == [[8, 2]]
+        assert event["args"]["dtype"] == "float32"
+        assert event["args"]["flop"] == 2 * 8 * 4 * 2
+        assert event["args"]["bytes"] == 4 * (8 * 4 + 4 * 2 + 8 * 2)
+    assert [e["name"] for e in of(trace, "iteration")] == ["iteration 1", "iteration 2"]
+    assert [e["args"]["iteration"] for e in of(trace, "call")] == [1, 2]
+    summary = benches["test_dot"]["extra_info"]["opbench"]
+    assert (summary["begin"], summary["end"], summary["iterations"]) == (1, 3, 5)
+    assert summary["flop"] == 128
+    (total,) = summary["operators"]
+    assert (total["category"], total["name"], total["count"]) == ("imperative", "dot", 2)
+
+
+def test_a_call_slice_lies_inside_its_iteration_and_names_the_arguments(project):
+    project.file(
+        test_it="""
+        import numpy as np
+        def mine(a, scale): return a * scale
+        def test_mine(profiler):
+            profiler.options(iterations=1)(mine, np.ones((3, 5), "f8"), scale=2)
+        """
+    )
+    project.run("--benchmark-max-time=0.01")
+    trace = project.trace()
+    (iteration,), (call,) = of(trace, "iteration"), of(trace, "call")
+    assert call["name"] == "mine"
+    assert call["args"]["function"].endswith("mine")
+    assert call["args"]["arguments"] == ["float64[3,5]", "scale=int"]
+    assert (call["pid"], call["tid"]) == (iteration["pid"], iteration["tid"])
+    assert iteration["ts"] <= call["ts"]
+    assert call["ts"] + call["dur"] <= iteration["ts"] + iteration["dur"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "kept"),
+    [
+        ("symbolic", {"symbolic"}),
+        ("imperative", {"imperative"}),
+        ("api", {"api"}),
+        ("memory", {"memory"}),
+        ("symbolic+imperative", {"symbolic", "imperative"}),
+        ("all", {"symbolic", "imperative", "api", "memory"}),
+    ],
+)
+def test_a_mode_asked_for_gives_that_mode_only(project, mode, kept):
+    project.file(
+        test_it="""
+        import numpy as np
+        from opbench import cpu, nd, sym
+        def test_both(profiler):
+            x = np.ones((4, 4), "f4")
+            a = nd.array(x)
+            executor = sym.dot(sym.var("a"), sym.var("b")).bind(cpu(), {"a": a, "b": a})
+            def both():
+                return [nd.dot(a, a), executor.forward()[0]]
+            profiler(both)
+        """
+    )
+    project.run("--benchmark-max-time=0.01", f"--opbench-mode={mode}")
+    assert set(kinds(project.trace())) == kept | {"iteration", "call"}
+
+
+def test_disabled_means_exactly_one_call_and_no_trace(project):
+    project.file(
+        test_it=LOGGED
+        + """
+    def test_work(profiler):
+        assert profiler(work, 1) == 2
+        assert states == ["stop"]
+        assert profiler.trace is None
+    """
+    )
+    project.run("--benchmark-disable")
+    assert not (project.path / "results").exists()
+
+
+def test_disabled_with_tracing_on_records_that_one_call(project):
+    project.file(
+        test_it=LOGGED
+        + """
+    def test_work(profiler):
+        assert profiler(work, 1) == 2
+        assert states == ["run"]
+    """
+    )
+    project.run("--benchmark-disable", "--opbench-trace=on")
+    assert [e["name"] for e in of(project.trace(), "call")] == ["work"]
+
+
+def test_a_pending_result_is_waited_for_inside_the_timed_call(project):
+    project.file(
+        test_it="""
+        log = []
+        class Pending:
+            def wait_to_read(self): log.append("wait")
+        def start(): log.append("call"); return Pending()
+        def test_pending(profiler):
+            assert isinstance(profiler(start), Pending)
+            assert log[0::2] == ["call"] * (len(log) // 2), "each call"
+            assert log[1::2] == ["wait"] * (len(log) // 2), "is followed by its wait"
+        """
+    )
+    project.run("--benchmark-max-time=0.01", "-W", "error")
+
+
+def test_a_plain_function_goes_into_the_rounds_unwrapped(project):
+    project.file(
+        test_it="""
+        import inspect
+        callers = set()
+        def plain(): callers.add(inspect.currentframe().f_back.f_code.co_name)
+        def test_plain(profiler):
+            profiler.options(iterations=1)(plain)
+            # pytest-benchmark's runner calls it directly: no wrapper of ours stands between
+            assert "runner" in callers and "call_and_wait" not in callers
+        """
+    )
+    project.run("--benchmark-max-time=0.01")
+
+
+def test_a_cold_fast_function_gets_20_rounds_of_many_iterations(project):
+    project.file(
+        test_it="""
+        import time
+        from numba import njit
+        @njit
+        def tiny(x): return x + 1
+        def test_tiny(profiler, benchmark):
+            profiler(tiny, 1)
+            rounds = len(benchmark.stats.stats.data)
+            assert 5 <= rounds <= 21, rounds
+            assert benchmark.stats.iterations > 100
+        """
+    )
+    benches, result = project.bench("--benchmark-max-time=0.2")
+    summary = benches["test_tiny"]["extra_info"]["opbench"]
+    assert summary["compiled"] >= 1
+    assert summary["first_call"] > benches["test_tiny"]["stats"]["max"]
+    result.stdout.fnmatch_lines(["first call: test_tiny * (compiled)*"])
+
+
+def test_pedantic_sets_up_each_call_and_records_only_the_call(project):
+    project.file(
+        test_it="""
+        import numpy as np
+        log = []
+        def setup(): log.append("setup"); return (np.zeros(2),), {}
+        def change(x): log.append("call"); assert x[0] == 0; x[0] = 1; return x
+        def teardown(x): log.append("teardown"); assert x[0] == 1
+        def test_change(profiler, benchmark):
+            result = profiler.options(iterations=3, begin=1).pedantic(
+                change, setup=setup, teardown=teardown, rounds=4, warmup_rounds=1)
+            assert result[0] == 1
+            assert log == ["setup", "call", "teardown"] * (1 + 1 + 4 + 3)
+            assert len(benchmark.stats.stats.data) == 4
+        """
+    )
+    project.run()
+    assert [e["args"]["iteration"] for e in of(project.trace(), "call")] == [1, 2]
+
+
+def test_pedantic_disabled_is_one_call_with_setup_and_teardown(project):
+    project.file(
+        test_it="""
+        log = []
+        def test_it(profiler):
+            profiler.pedantic(lambda: log.append("call"), setup=lambda: log.append("setup"),
+                              teardown=lambda: log.append("teardown"), rounds=9)
+            assert log == ["setup", "call", "teardown"]
+        """
+    )
+    project.run("--benchmark-disable", "-W", "error")
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ("rounds=0", "rounds must be a whole number from 1 up, not 0"),
+        ("iterations=2, setup=lambda: None", "iterations=2 goes with no setup"),
+        ("warmup_rounds=-1", "warmup_rounds must be a whole number from 0 up, not -1"),
+    ],
+)
+def test_pedantic_refuses_wrong_counts_before_the_first_call(project, call, error):
+    project.file(
+        test_it=f"""
+        import pytest
+        def test_it(profiler):
+            with pytest.raises(ValueError) as caught:
+                profiler.pedantic(lambda: 1/0, {call})
+            assert {error!r} in str(caught.value)
+            profiler(lambda: 1)
+        """
+    )
+    project.run("--benchmark-max-time=0.01")
+
+
+def test_an_out_array_is_not_overwritten_by_the_reference(project):
+    project.file(
+        test_it="""
+        import numpy as np
+        from opbench import kernels, operators
+        def test_dot(profiler, monkeypatch):
+            a = np.ones((4, 4)); c = np.zeros((4, 4))
+            def wrong(a, b, out=None):
+                out[...] = -1
+                return out
+            import dataclasses
+            dot = operators.get("dot")
+            other = dataclasses.replace(dot, reference=wrong)
+            monkeypatch.setattr(operators, "of_kernel", lambda function: other)
+            profiler(kernels.dot, a, a, out=c)
+            assert (c == 4).all()
+        """
+    )
+    benches, _ = project.bench()
+    assert benches["test_dot"]["extra_info"]["opbench"]["reference"]["ratio"] > 0
+
+
+def test_the_reference_can_be_switched_off(project):
+    project.file(
+        test_it="""
+        import numpy as np
+        from opbench import kernels
+        def test_dot(profiler):
+            profiler(kernels.dot, np.ones((4, 4)), np.ones((4, 4)))
+        """
+    )
+    benches, _ = project.bench("--opbench-no-reference")
+    summary = benches["test_dot"]["extra_info"]["opbench"]
+    assert "reference" not in summary
+    assert (summary["form"], summary["operator"], summary["flop"]) == ("kernel", "dot", 128)
+
+
+def test_timing_twice_is_refused_before_anything_runs(project):
+    project.file(
+        test_it="""
+        import pytest
+        from opbench.errors import StateError
+        def test_it(profiler, benchmark):
+            profiler(lambda: 1)
+            with pytest.raises(StateError, match="has timed already"):
+                profiler(lambda: 1 / 0)
+            assert benchmark.has_error is False
+        """
+    )
+    benches, _ = project.bench()
+    assert list(benches) == ["test_it"]
+
+
+def test_a_recorder_driven_by_somebody_else_is_named(project):
+    project.file(
+        test_it="""
+        import pytest
+        from opbench import profiler as prof
+        from opbench.errors import StateError
+        def test_it(profiler):
+            prof.RECORDER.run("all", "my own script")
+            with pytest.raises(StateError, match="driven by my own script"):
+                profiler(lambda: 1)
+            prof.RECORDER.stop("my own script")
+            profiler(lambda: 1)
+        """
+    )
+    project.run("--benchmark-max-time=0.01")
