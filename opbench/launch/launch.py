@@ -1,0 +1,167 @@
+"""One fresh pytest process that measures, and what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opbench.errors import ConfigError
+from opbench.probes import cpu_busy_elsewhere, cpu_reading
+
+__all__ = ["Launch", "LaunchResult", "run_launch"]
+
+_TAIL_BYTES = 16_384
+_KILL_POLLS, _KILL_POLL_S = 200, 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to start."""
+
+    arguments: tuple[str, ...]
+    """For pytest: test files, and its own or pytest-benchmark's flags."""
+    cwd: Path
+    environment: Mapping[str, str] | None = None
+    """The whole environment of the process; None passes on this one's, but for the variables by
+    which pytest-xdist marks its workers: a launch is none, whoever starts it."""
+    timeout_s: float = 600.0
+    python: str = sys.executable
+    """The interpreter, which decides the installed packages."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult:
+    """What came of it."""
+
+    exit_code: int
+    """pytest's, or minus the number of the signal that ended it."""
+    timed_out: bool
+    document: dict[str, Any] | None
+    """pytest-benchmark's JSON document, every round kept; None if it wrote none that reads."""
+    seconds: float
+    """From start to end of the process, wall clock."""
+    stdout: str
+    """The last 16 KiB."""
+    stderr: str
+    """The last 16 KiB."""
+    busy_elsewhere: float | None
+    """Share of all CPUs, 0 to 1, that went to other processes meanwhile; None if not known."""
+
+
+def run_launch(launch: Launch) -> LaunchResult:
+    """Starts a fresh pytest that runs benchmarks only, and waits for it.
+
+    It is driven through pytest-benchmark's own flags and nothing else, so that every revision of
+    the measured project understands them: the instrument is not what is measured. Its storage
+    points into a folder that is thrown away, so a launch leaves no saved runs of its own.
+
+    The process leads a new group. When it ends, by itself or at the timeout, the whole group is
+    killed: a test's forgotten server would disturb the next launch. Only a child that leaves the
+    group on purpose (``setsid``) escapes.
+
+    Raises:
+        ConfigError: the folder or the interpreter is not there.
+    """
+    if not launch.cwd.is_dir():
+        msg = f"cannot launch pytest in {launch.cwd}: no such folder"
+        raise ConfigError(msg)
+    with tempfile.TemporaryDirectory(prefix="opbench-launch-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        before, start = cpu_reading(), time.perf_counter()
+        exit_code, timed_out = _run(launch, folder)
+        seconds = time.perf_counter() - start
+        return LaunchResult(
+            exit_code=exit_code,
+            timed_out=timed_out,
+            document=_document(folder / "run.json"),
+            seconds=seconds,
+            stdout=_tail(folder / "stdout"),
+            stderr=_tail(folder / "stderr"),
+            busy_elsewhere=cpu_busy_elsewhere(before, cpu_reading()),
+        )
+
+
+def _run(launch: Launch, folder: Path) -> tuple[int, bool]:
+    """The process from start to end: its exit code, and whether it ran out of time.
+
+    Its output goes to files. A pipe stays open as long as any grandchild holds it, so reading
+    one to its end would wait for exactly the processes that must not be waited for.
+    """
+    command = [
+        launch.python,
+        "-m",
+        "pytest",
+        "--benchmark-only",
+        f"--benchmark-json={folder / 'run.json'}",
+        f"--benchmark-storage=file://{folder / 'storage'}",
+        *launch.arguments,
+    ]
+    with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
+        try:
+            process = subprocess.Popen(  # noqa: S603 - the caller's own project and interpreter
+                command,
+                cwd=launch.cwd,
+                env=_environment(launch),
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+            )
+        except OSError as error:
+            msg = f"cannot launch {launch.python}: {error.strerror or error}"
+            raise ConfigError(msg) from error
+        try:
+            return process.wait(launch.timeout_s), False
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait(), True
+        finally:
+            # The leader first, and collected: as a zombie it would keep its group alive.
+            process.kill()
+            process.wait()
+            _kill_group(process.pid)
+
+
+def _environment(launch: Launch) -> dict[str, str]:
+    if launch.environment is not None:
+        return dict(launch.environment)
+    return {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
+
+
+def _kill_group(group: int) -> None:
+    """Kills what is left of a process group, and waits until it is gone.
+
+    The wait has an end: where nobody collects the dead (a container without an init), they stay
+    in the group, but use nothing.
+    """
+    # PermissionError: macOS says so of a group in which only zombies are left.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        for _ in range(_KILL_POLLS):
+            os.killpg(group, signal.SIGKILL)
+            time.sleep(_KILL_POLL_S)
+
+
+def _document(path: Path) -> dict[str, Any] | None:
+    """The JSON document, unless it is missing, cut off or something else."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) and "benchmarks" in document else None
+
+
+def _tail(path: Path) -> str:
+    with path.open("rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, size - _TAIL_BYTES))
+        return stream.read().decode("utf-8", errors="replace")
