@@ -62,7 +62,9 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Take over the saving, once pytest-benchmark's session stands."""
-    saving.take_over(session.config, session.config.stash[SESSION])
+    ours = session.config.stash[SESSION]
+    saving.take_over(session.config, ours)
+    ours.started()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -10,7 +10,6 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,14 +20,12 @@ from opbench.plugin import summary
 from opbench.plugin.reference import operand_key
 from opbench.plugin.settings import SLOW_CALL_SECONDS, Level, Settings, resolve
 from opbench.plugin.target import Pedantic, Target, wait
+from opbench.plugin.windows import Prepared, Windows
 
 if TYPE_CHECKING:
     from opbench.plugin.session import Session
 
 __all__ = ["ProfilerFixture"]
-
-Prepared = Callable[[], AbstractContextManager[Target]]
-"""Makes the target ready for one call, and tidies up behind it."""
 
 
 class ProfilerFixture:
@@ -53,13 +50,10 @@ class ProfilerFixture:
         self._benchmark = benchmark
         self._session = session
         self._call: dict[str, Any] = {}
-        self._windows: list[profiler.Trace] = []
-        self._open: profiler.IterationWindow | None = None
-        self._timed_at_open = False
+        self._windows = Windows(item.nodeid, lambda: self._timed)
         self._used = ""
         self._summary: dict[str, Any] = {"run": session.run_id}
         self._notes: list[str] = []
-        self._modes = 0
         self.settings  # noqa: B018 - a wrong marker is refused before the test body runs
 
     # what a test reads and sets
@@ -72,7 +66,7 @@ class ProfilerFixture:
     @property
     def trace(self) -> profiler.Trace | None:
         """The last finished window's trace; None before one, or while tracing is off."""
-        return self._windows[-1] if self._windows else None
+        return self._windows.traces[-1] if self._windows.traces else None
 
     @property
     def tracing(self) -> bool:
@@ -190,17 +184,8 @@ class ProfilerFixture:
         settings = self._resolve(given)
         if not self._session.tracing(settings):
             return iter(range(settings.iterations))
-        self._refuse_open("profiler.iterations(...)")
-        return self._drawn(settings)
-
-    def _drawn(self, settings: Settings) -> Iterator[int]:
-        window = self._opened(settings, settings.iterations, settings.begin, settings.end)
-        try:
-            yield from window
-        finally:
-            # A break or an exception in the loop's body closes the generator, and so the window.
-            if self._open is window:
-                self._close()
+        self._windows.refuse_open("profiler.iterations(...)")
+        return self._windows.loop(settings)
 
     @contextlib.contextmanager
     def window(self, mode: str | int | None = None) -> Iterator[None]:
@@ -224,8 +209,8 @@ class ProfilerFixture:
             StateError: a window is open already.
         """
         settings = self._resolve({"mode": mode})
-        self._refuse_open("profiler.run()")
-        window = self._opened(settings, 1, 0, 1)
+        self._windows.refuse_open("profiler.run()")
+        window = self._windows.draw(settings, 1, 0, 1)
         if self._session.tracing(settings):
             next(window)
 
@@ -235,8 +220,8 @@ class ProfilerFixture:
         Raises:
             StateError: no window is open.
         """
-        window = self._drawn_window("stop")
-        self._close()
+        window = self._windows.require_open("stop")
+        self._windows.close()
         return window.trace
 
     def pause(self) -> None:
@@ -245,8 +230,8 @@ class ProfilerFixture:
         Raises:
             StateError: no window is open, or it is paused already.
         """
-        self._drawn_window("pause")
-        if profiler.RECORDER.owner == self._owner:
+        self._windows.require_open("pause")
+        if self.tracing:
             profiler.RECORDER.pause()
 
     def resume(self) -> None:
@@ -255,33 +240,34 @@ class ProfilerFixture:
         Raises:
             StateError: no window is open, or it is not paused.
         """
-        self._drawn_window("resume")
-        if profiler.RECORDER.owner == self._owner:
+        self._windows.require_open("resume")
+        if self.tracing:
             profiler.RECORDER.resume()
 
     # the end of the test
 
     def finish(self) -> None:
         """Close what is open, write the trace, and store the summary. Called at teardown."""
-        left_open = self._open is not None
-        self._close()
-        if self._windows and not self._timed:
+        left_open = self._windows.open
+        self._windows.close()
+        traces = self._windows.traces
+        if traces and not self._timed:
             # A trace without statistics is a use of the fixture; pytest puts its filters back
             # after each test.
             warnings.filterwarnings("ignore", message="Benchmark fixture was not used")
-        if self._windows:
-            trace = summary.labelled(
-                profiler.merge(self._windows), self._item.nodeid, self._session
-            )
+        if traces:
+            trace = summary.labelled(profiler.merge(traces), self._item.nodeid, self._session)
             self._summary.update(summary.of_trace(trace))
             path, problem = self._session.write_trace(self._item, trace)
             self._summary["trace"] = path
             self._notes += [problem] if problem else []
-        if self._used or self._windows:
+        if self._used or traces:
             self._summary.update(self._session.size_of(self._summary))
+            if self._windows.profiled:
+                self._summary["profiled"] = True
             self._benchmark.extra_info["opbench"] = self._summary
             self._session.finished(self._item, self._benchmark, self._summary, self._notes)
-        if self._summary.get("profiled"):
+        if self._windows.profiled:
             warnings.warn(
                 f"{self._item.nodeid}: benchmark(...) ran inside an open profiler window; its times"
                 " are marked 'profiled' and left out of comparisons. Close the window before it.",
@@ -297,10 +283,6 @@ class ProfilerFixture:
             )
 
     # inside
-
-    @property
-    def _owner(self) -> str:
-        return f"the profiler fixture of {self._item.nodeid}"
 
     @property
     def _enabled(self) -> bool:
@@ -327,7 +309,7 @@ class ProfilerFixture:
 
     def _claim(self, call: str) -> None:
         """One timed call a test: said before anything runs, as pytest-benchmark drops both."""
-        self._refuse_open(call)
+        self._windows.refuse_open(call)
         if self._used or self._timed:
             raise StateError(
                 f"{call} in {self._item.nodeid}: this test has timed already "
@@ -340,49 +322,6 @@ class ProfilerFixture:
                 f"driven by {recorder.owner}; timed rounds need it stopped"
             )
         self._used = call
-
-    def _refuse_open(self, call: str) -> None:
-        if self._open is not None:
-            raise StateError(
-                f"{call} in {self._item.nodeid}: a window of this test is open (state 'run'); "
-                "close it with profiler.stop() first"
-            )
-
-    def _drawn_window(self, verb: str) -> profiler.IterationWindow:
-        if self._open is None:
-            raise StateError(
-                f"profiler.{verb}() in {self._item.nodeid}: no window is open (state 'stop'); "
-                "call profiler.run() before it"
-            )
-        return self._open
-
-    def _opened(
-        self, settings: Settings, iterations: int, begin: int, end: int
-    ) -> profiler.IterationWindow:
-        """A window of this test, which opens its recorder at iteration ``begin``."""
-        window = profiler.IterationWindow(
-            profiler.RECORDER,
-            iterations,
-            begin,
-            end,
-            modes=settings.modes,
-            owner=self._owner,
-            source=settings.source,
-        )
-        self._open = window
-        self._timed_at_open = self._timed
-        self._modes |= settings.modes
-        return window
-
-    def _close(self) -> None:
-        if self._open is None:
-            return
-        window, self._open = self._open, None
-        if self._timed and not self._timed_at_open:
-            self._summary["profiled"] = True
-        window.close()
-        if window.trace is not None:
-            self._windows.append(window.trace)
 
     def _first_call(self, target: Target) -> tuple[bool, float]:
         """One call before the timed ones: whether it left something pending, and its seconds."""
@@ -399,7 +338,7 @@ class ProfilerFixture:
     def _only_call(self, settings: Settings, prepared: Prepared) -> Any:
         """The single call of a disabled benchmark, recorded if tracing is on."""
         if self._session.tracing(settings):
-            return self._record(self._opened(settings, 1, 0, 1), prepared)
+            return self._windows.record(settings, 1, 0, prepared)
         with prepared() as target:
             return target.call()
 
@@ -416,29 +355,7 @@ class ProfilerFixture:
                 f"{SLOW_CALL_SECONDS:g} s"
             )
         self._summary.update(iterations=settings.iterations, begin=settings.begin, end=settings.end)
-        # Iterations after the window would cost time and show nothing, so the pass ends with it.
-        self._record(self._opened(settings, settings.end, settings.begin, settings.end), prepared)
-
-    def _record(self, window: profiler.IterationWindow, prepared: Prepared) -> Any:
-        result = None
-        try:
-            for index in range(window.iterations):
-                with prepared() as target:
-                    described = target.describe()
-                    with window.slice(index):
-                        result = self._call_slice(target, described)
-        finally:
-            self._close()
-        return result
-
-    def _call_slice(self, target: Target, described: dict[str, Any]) -> Any:
-        recorder = profiler.RECORDER
-        start = recorder.clock()
-        result = target.call()
-        if recorder.recording:
-            args = {**described, "iteration": recorder.iteration}
-            recorder.complete(target.name, "call", start, recorder.clock(), args)
-        return result
+        self._windows.record(settings, settings.end, settings.begin, prepared)
 
     def _identify(self, target: Target) -> Any:
         """Note operator and work of a kernel; its operator, or None for a stranger's function."""
@@ -458,6 +375,7 @@ class ProfilerFixture:
             reference.call,
             rounds=len(stats.stats.data),
             iterations=stats.iterations,
+            budget=2 * stats.iterations * stats.stats.total,
         )
         ratio = median / stats.stats.median
         self._summary["reference"] = {"name": "numpy", "median": median, "ratio": ratio}

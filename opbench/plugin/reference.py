@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["SETTLE_SECONDS", "ReferenceTimer"]
+__all__ = ["SETTLE_SECONDS", "ReferenceTimer", "operand_key"]
 
 SETTLE_SECONDS = 0.2
 
@@ -43,27 +43,37 @@ class ReferenceTimer:
         if left > 0:
             self._sleep(left)
 
-    def median(self, key: Any, function: Callable[[], Any], rounds: int, iterations: int) -> float:
+    def median(
+        self,
+        key: Any,
+        function: Callable[[], Any],
+        rounds: int,
+        iterations: int,
+        budget: float = float("inf"),
+    ) -> float:
         """Median seconds of one call over ``rounds`` of ``iterations`` calls, after one untimed.
 
         Args:
             key: what makes two measurements the same (operator, operands); hashable.
             function: one call of the reference.
             rounds: as many as the benchmark had, so that both medians mean the same.
-            iterations: calls a round.
+            iterations: calls a round, fewer if a slow reference would exceed the budget.
+            budget: seconds that the rounds may take together, as far as one call a round allows.
         """
         if key not in self._medians:
             self.settle()
-            function()
-            values = []
-            for _ in range(rounds):
-                start = self._clock()
-                for _ in range(iterations):
-                    function()
-                values.append((self._clock() - start) / iterations)
+            affordable = budget / rounds / max(self._timed(function, 1), 1e-9)
+            iterations = max(1, int(min(iterations, affordable)))
+            values = [self._timed(function, iterations) / iterations for _ in range(rounds)]
             self._medians[key] = statistics.median(values)
             self._ended = self._clock()
         return self._medians[key]
+
+    def _timed(self, function: Callable[[], Any], calls: int) -> float:
+        start = self._clock()
+        for _ in range(calls):
+            function()
+        return self._clock() - start
 
 
 def operand_key(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:

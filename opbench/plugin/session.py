@@ -88,6 +88,7 @@ class Session:
         self.autosave = False
         self.save_problem = ""
         self.storage: Any = None
+        self._usage: dict[str, Any] | None = None
         self._trace_problem: str | None = None
         self.references = ReferenceTimer()
         self._controller: dict[str, str] = getattr(config, "workerinput", {}).get("opbench", {})
@@ -230,10 +231,17 @@ class Session:
 
     # the document
 
+    def started(self) -> None:
+        """Note load and switches before anything is measured, if this run will be saved."""
+        if self.autosave:
+            from opbench import probes
+
+            self._usage = probes.usage()
+
     def document_block(self) -> dict[str, Any]:
         """The ``opbench`` block of a saved run: schema version, ids, environment, load."""
         from opbench import probes, records
 
         environment = records.Environment.from_facts(probes.facts())
         block = records.opbench_block(self.run_id, self.run_id, environment)
-        return {**block, "usage": probes.usage()}
+        return {**block, "usage": {"before": self._usage, "after": probes.usage()}}

@@ -13,7 +13,6 @@ from typing import Any
 
 from pytest_benchmark.storage.file import FileStorage
 
-from opbench import records
 from opbench.errors import RecordError
 
 __all__ = ["RunStorage", "adopt"]
@@ -37,6 +36,8 @@ class RunStorage(FileStorage):  # type: ignore[misc] # pytest-benchmark carries 
 
     def save(self, output_json: dict[str, Any], save: str) -> None:
         """Store one run under the next free number; a failure is kept for the section."""
+        from opbench import records
+
         folder = self.path / self.default_machine_id if self.default_machine_id else self.path
         try:
             path, self.saved = records.save_run(Path(folder), output_json, save)

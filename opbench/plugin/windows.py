@@ -1,0 +1,125 @@
+"""One test's windows: at most one open at a time, each giving one trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+from opbench import profiler
+from opbench.errors import StateError
+from opbench.plugin.settings import Settings
+from opbench.plugin.target import Target
+
+__all__ = ["Prepared", "Windows"]
+
+Prepared = Callable[[], AbstractContextManager[Target]]
+"""Makes the target ready for one call, and tidies up behind it."""
+
+
+class Windows:
+    """Opens and closes the windows of one test and keeps their traces.
+
+    Args:
+        nodeid: the test, named in errors and to whoever else wants the recorder.
+        timed: whether the test's benchmark has run; asked when a window opens and closes.
+
+    Attributes:
+        traces: of the finished windows, in order.
+        profiled: whether the benchmark ran while a window was open.
+    """
+
+    def __init__(self, nodeid: str, timed: Callable[[], bool]) -> None:
+        self.traces: list[profiler.Trace] = []
+        self.profiled = False
+        self._nodeid = nodeid
+        self._timed = timed
+        self._timed_at_open = False
+        self._window: profiler.IterationWindow | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether a window is open, or drawn and waiting for its first iteration."""
+        return self._window is not None
+
+    def refuse_open(self, call: str) -> None:
+        """Raise StateError if a window is open, naming the call that cannot be made."""
+        if self.open:
+            raise StateError(
+                f"{call} in {self._nodeid}: a window of this test is open (state 'run'); "
+                "close it with profiler.stop() first"
+            )
+
+    def require_open(self, verb: str) -> profiler.IterationWindow:
+        """The open window; raises StateError if there is none."""
+        if self._window is None:
+            raise StateError(
+                f"profiler.{verb}() in {self._nodeid}: no window is open (state 'stop'); "
+                "call profiler.run() before it"
+            )
+        return self._window
+
+    def draw(
+        self, settings: Settings, iterations: int, begin: int, end: int
+    ) -> profiler.IterationWindow:
+        """A window that opens the recorder when its iteration ``begin`` does."""
+        self._window = profiler.IterationWindow(
+            profiler.RECORDER,
+            iterations,
+            begin,
+            end,
+            modes=settings.modes,
+            owner=f"the profiler fixture of {self._nodeid}",
+            source=settings.source,
+        )
+        self._timed_at_open = self._timed()
+        return self._window
+
+    def close(self) -> None:
+        """Close the open window, if there is one, and keep its trace."""
+        if self._window is None:
+            return
+        window, self._window = self._window, None
+        self.profiled = self.profiled or (self._timed() and not self._timed_at_open)
+        window.close()
+        if window.trace is not None:
+            self.traces.append(window.trace)
+
+    def loop(self, settings: Settings) -> Iterator[int]:
+        """Yield every iteration; the whole body of the caller's loop is in the window."""
+        window = self.draw(settings, settings.iterations, settings.begin, settings.end)
+        try:
+            yield from window
+        finally:
+            # A break or an exception in the loop's body closes the generator, and so the window;
+            # another window may stand there by then.
+            if self._window is window:
+                self.close()
+
+    def record(self, settings: Settings, end: int, begin: int, prepared: Prepared) -> Any:
+        """Run iterations ``0 .. end-1`` of a target, recording from ``begin``; the last result.
+
+        What ``prepared`` does around a call is in no slice. Iterations after the window would cost
+        time and show nothing, so the pass ends with it.
+        """
+        result = None
+        window = self.draw(settings, end, begin, end)
+        try:
+            for index in range(end):
+                with prepared() as target:
+                    described = target.describe()
+                    with window.slice(index):
+                        result = _call_slice(target, described)
+        finally:
+            self.close()
+        return result
+
+
+def _call_slice(target: Target, described: dict[str, Any]) -> Any:
+    recorder = profiler.RECORDER
+    start = recorder.clock()
+    result = target.call()
+    if recorder.recording:
+        args = {**described, "iteration": recorder.iteration}
+        recorder.complete(target.name, "call", start, recorder.clock(), args)
+    return result
