@@ -80,7 +80,7 @@ class ConfigError(OpbenchError, ValueError):
 
 
 class StateError(OpbenchError, RuntimeError):
-    """A profiler transition that the present state does not allow."""
+    """Something asked of the profiler, or of an executor, that its present state does not allow."""
 
 
 class WindowError(OpbenchError, ValueError):

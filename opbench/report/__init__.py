@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opbench.report.operators import operator_table
 from opbench.report.section import BenchmarkRow, section_lines, section_title
 from opbench.report.table import Column, Style, middle_cut, table_lines
 
@@ -10,6 +11,7 @@ __all__ = [
     "Column",
     "Style",
     "middle_cut",
+    "operator_table",
     "section_lines",
     "section_title",
     "table_lines",

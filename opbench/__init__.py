@@ -1,0 +1,43 @@
+"""opbench: how fast is a numerical operator, did it get slower, and what happened inside.
+
+The public names load on first use: importing this package loads neither NumPy nor Numba, since
+its pytest plugin is imported by every pytest of the environment it is installed in.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from opbench.version import __version__
+
+if TYPE_CHECKING:
+    from opbench import profiler
+    from opbench.runtime import cpu, gpu, nd, random, sym
+
+__all__ = ["__version__", "cpu", "gpu", "nd", "profiler", "random", "sym"]
+
+_HOMES = {
+    "cpu": "opbench.runtime",
+    "gpu": "opbench.runtime",
+    "nd": "opbench.runtime",
+    "profiler": "opbench",
+    "random": "opbench.runtime",
+    "sym": "opbench.runtime",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if home == __name__:
+        return importlib.import_module(f"{home}.{name}")
+    value = getattr(importlib.import_module(home), name)
+    # Kept, so that the second use is a plain attribute.
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

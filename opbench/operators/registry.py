@@ -1,0 +1,69 @@
+"""The operators by name. Filled while modules load, only read afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opbench.errors import ConfigError, nearest
+from opbench.operators.case import Case
+from opbench.operators.operator import Operator
+
+__all__ = ["cases", "get", "names", "of_kernel", "register"]
+
+_OPERATORS: dict[str, Operator] = {}
+_CASES: dict[str, tuple[Case, ...]] = {}
+
+
+def register(operator: Operator, cases: Sequence[Case] = ()) -> None:
+    """Make ``operator`` known under its name, with the cases that its benchmark runs.
+
+    Raises:
+        ConfigError: the name is taken, or a case belongs to another operator.
+    """
+    if operator.name in _OPERATORS:
+        raise ConfigError(
+            f"an operator named {operator.name!r} is registered already; choose another name"
+        )
+    for case in cases:
+        if case.operator != operator.name:
+            raise ConfigError(
+                f"case {case.shapes} is one of {case.operator!r}, not of {operator.name!r}"
+            )
+    _OPERATORS[operator.name] = operator
+    _CASES[operator.name] = tuple(cases)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all operators, sorted."""
+    return tuple(sorted(_OPERATORS))
+
+
+def get(name: str) -> Operator:
+    """The operator called ``name``.
+
+    Raises:
+        ConfigError: there is none; names the nearest.
+    """
+    try:
+        return _OPERATORS[name]
+    except KeyError:
+        hint = nearest(name, _OPERATORS)
+        raise ConfigError(f"no operator is named {name!r}{hint}") from None
+
+
+def cases(name: str) -> tuple[Case, ...]:
+    """The cases of the operator called ``name``, in the order in which the suite runs them.
+
+    Raises:
+        ConfigError: there is no such operator; names the nearest.
+    """
+    return _CASES[get(name).name]
+
+
+def of_kernel(function: Callable[..., Any]) -> Operator | None:
+    """The operator that ``function`` is a kernel of, or None for a foreign function."""
+    for operator in _OPERATORS.values():
+        if any(kernel is function for kernel in operator.kernels.values()):
+            return operator
+    return None

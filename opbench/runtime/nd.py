@@ -1,0 +1,175 @@
+"""Imperative arrays: make them, and apply operators that return at once."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opbench.errors import DTypeError, ShapeError
+from opbench.operators import get
+from opbench.runtime.context import Context, resolve, same
+from opbench.runtime.engine import ENGINE
+from opbench.runtime.ndarray import NDArray
+from opbench.runtime.program import imperative, launch
+from opbench.runtime.recording import IMPERATIVE, api
+from opbench.runtime.storage import Array, adopt
+from opbench.runtime.storage import empty as allocate
+
+__all__ = ["NDArray", "array", "dot", "empty", "ones", "waitall", "zeros"]
+
+# Kinds of NumPy dtypes that an array may have, each up to 8 bytes: bool, integers, floats.
+_KINDS = "biuf"
+_WIDEST = 8
+
+
+@api("nd.array")
+def array(source: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """A new array with the values of ``source``, copied before the call returns.
+
+    Args:
+        source: an NDArray (waited for), a NumPy array, or nested lists of numbers.
+        ctx: where it lies; ``cpu(0)`` if None.
+        dtype: of the result; if None that of ``source``, and float32 for lists and plain numbers,
+            as in MXNet.
+
+    Raises:
+        DTypeError: no array of real numbers of at most 64 bits.
+        ContextError: ``ctx`` is no context.
+    """
+    return copied(source, resolve(ctx), dtype)
+
+
+def copied(source: Any, context: Context, dtype: Any = None) -> NDArray:
+    """What `array` returns, without recording a call."""
+    if dtype is None and not hasattr(source, "dtype"):
+        dtype = np.float32
+    try:
+        plain = np.asarray(source)
+    except ValueError as error:
+        raise DTypeError(f"no array can be made of this {type(source).__name__}: {error}") from None
+    _require_real(plain.dtype)
+    wanted = plain.dtype if dtype is None else _real(dtype)
+    values: Array = np.array(plain, dtype=wanted.newbyteorder("="), order="C", copy=True)
+    return NDArray(values.shape, values.dtype, context, adopt(values, context))
+
+
+@api("nd.empty")
+def empty(
+    shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = "float32"
+) -> NDArray:
+    """A new array of ``shape`` with arbitrary values.
+
+    Raises:
+        ShapeError: a negative or fractional length.
+        DTypeError: not a dtype of real numbers.
+        ContextError: ``ctx`` is no context.
+    """
+    return filled(shape, ctx, dtype, None)
+
+
+@api("nd.zeros")
+def zeros(
+    shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = "float32"
+) -> NDArray:
+    """A new array of ``shape`` full of zeros; raises as `empty`."""
+    return filled(shape, ctx, dtype, 0)
+
+
+@api("nd.ones")
+def ones(shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = "float32") -> NDArray:
+    """A new array of ``shape`` full of ones; raises as `empty`."""
+    return filled(shape, ctx, dtype, 1)
+
+
+def filled(
+    shape: int | Sequence[int], ctx: Context | None, dtype: Any, value: float | None
+) -> NDArray:
+    """A new array full of ``value``; of whatever was there if None."""
+    context = resolve(ctx)
+    lengths, kind = lengths_of(shape), _real(dtype)
+    values = allocate(lengths, kind, context)
+    if value is not None:
+        values.fill(value)
+    return NDArray(lengths, kind, context, values)
+
+
+@api("nd.dot")
+def dot(lhs: NDArray, rhs: NDArray) -> NDArray:
+    """The product of two matrices or vectors, pending.
+
+    Args:
+        lhs: ``(m, k)`` or ``(k,)``, float32 or float64.
+        rhs: ``(k, n)`` or ``(k,)``, of the same dtype and context.
+
+    Returns:
+        ``(m, n)``, without the dimension that a vector lacks.
+
+    Raises:
+        DTypeError: an operand is no NDArray, or its dtype does not fit.
+        ShapeError: the shapes do not fit.
+        ContextError: the operands lie on different devices.
+        ForkError: in a forked child.
+    """
+    return _apply("dot", (lhs, rhs))
+
+
+@api("nd.waitall")
+def waitall() -> None:
+    """Return when everything submitted so far is done.
+
+    Raises:
+        OperatorError: an operator failed, and no wait has said so yet; the first of them.
+    """
+    ENGINE.wait_all()
+    failure = ENGINE.take_failure()
+    if failure is not None:
+        raise failure.error() from failure.cause
+
+
+def lengths_of(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """``shape`` as a tuple; one number means one dimension.
+
+    Raises:
+        ShapeError: a negative or fractional length.
+    """
+    lengths = (shape,) if isinstance(shape, (int, np.integer)) else shape
+    try:
+        result = tuple(map(operator.index, lengths))
+    except TypeError:
+        raise ShapeError(f"a shape is a tuple of whole numbers, not {shape!r}") from None
+    if min(result, default=0) < 0:
+        raise ShapeError(f"a shape has no negative length: {result}")
+    return result
+
+
+def _apply(name: str, operands: tuple[NDArray, ...]) -> NDArray:
+    for position, operand in enumerate(operands, start=1):
+        if not isinstance(operand, NDArray):
+            raise DTypeError(
+                f"nd.{name} takes NDArrays; operand {position} is a {type(operand).__name__},"
+                " which nd.array turns into one"
+            )
+    context = same(f"nd.{name}", [operand.context for operand in operands])
+    forms = tuple((operand.shape, operand.dtype.name) for operand in operands)
+    program = imperative(get(name), context.device_type, forms)
+    return launch(program, operands, context, IMPERATIVE)[0]
+
+
+def _real(dtype: Any) -> np.dtype[Any]:
+    try:
+        kind: np.dtype[Any] = np.dtype(dtype)
+    except TypeError:
+        raise DTypeError(f"{dtype!r} is no dtype; give for example 'float32'") from None
+    _require_real(kind)
+    return kind
+
+
+def _require_real(dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in _KINDS or dtype.itemsize > _WIDEST:
+        raise DTypeError(
+            f"an NDArray holds real numbers of at most 64 bits, not {dtype.name};"
+            " convert the values with astype first"
+        )

@@ -1,0 +1,174 @@
+"""NDArray: the result of an operator, perhaps still pending.
+
+To NumPy it is an array: every NumPy function takes it, waits for it, and gives a NumPy result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from opbench.errors import DTypeError
+from opbench.runtime.context import Context
+from opbench.runtime.engine import Failure, Task
+from opbench.runtime.recording import api
+from opbench.runtime.storage import Array
+
+__all__ = ["NDArray"]
+
+
+class NDArray(NDArrayOperatorsMixin):
+    """An array that the runtime owns; its values never change once they are there.
+
+    Make one with :mod:`opbench.nd`, not with this class. Shape, dtype and context are known at
+    once, the values after the wait.
+
+    Attributes:
+        shape: tuple of int.
+        dtype: a NumPy dtype.
+        context: where it lies; ``ctx`` is the same.
+    """
+
+    __slots__ = ("__weakref__", "_data", "_task", "context", "dtype", "shape")
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        context: Context,
+        data: Array | None = None,
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.context = context
+        self._data = data
+        self._task: Task | None = None
+
+    def pend(self, task: Task) -> None:
+        """Make the values the business of ``task``; for the submitter."""
+        self._task = task
+
+    def fill(self, values: Array) -> None:
+        """Give the values; for the worker."""
+        self._data = values
+
+    def produced(self) -> Array | Failure:
+        """The values, or why there are none; for the worker, which has run their producer."""
+        if self._data is not None:
+            return self._data
+        if self._task is None or self._task.failure is None:
+            raise AssertionError("a finished task left neither values nor a failure")
+        return self._task.failure
+
+    @property
+    def ctx(self) -> Context:
+        """The context, by MXNet's short name."""
+        return self.context
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        count = 1
+        for length in self.shape:
+            count *= length
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    @api("NDArray.wait_to_read")
+    def wait_to_read(self) -> None:
+        """Return when the values are there.
+
+        Raises:
+            OperatorError: the operator, or one that it depends on, failed; the cause is attached.
+            ForkError: it was pending when this process was forked.
+        """
+        self._wait()
+
+    @api("NDArray.asnumpy")
+    def asnumpy(self) -> Array:
+        """Wait, and copy the values into a NumPy array of one's own, in C order.
+
+        Raises:
+            OperatorError: as `wait_to_read`.
+            ForkError: as `wait_to_read`.
+        """
+        values: Array = self._wait().copy(order="C")
+        return values
+
+    @api("NDArray.__array__")
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Wait, and give NumPy a read-only view of the values, or a copy where it asks for one.
+
+        Raises:
+            OperatorError: as `wait_to_read`.
+            ForkError: as `wait_to_read`.
+            ValueError: ``copy=False`` with another dtype.
+        """
+        return self._as_array(dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy's own result, computed on the waiting thread: arithmetic here is NumPy's."""
+        if any(isinstance(out, NDArray) for out in kwargs.get("out", ())):
+            raise DTypeError(
+                f"{ufunc.__name__} cannot write into an NDArray, whose values never change;"
+                " take a copy with asnumpy and write into that"
+            )
+        plain = (part._as_array() if isinstance(part, NDArray) else part for part in inputs)  # noqa: SLF001 - of one's own class
+        return getattr(ufunc, method)(*plain, **kwargs)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an NDArray without dimensions has no length")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return bool(self._as_array())
+
+    def __float__(self) -> float:
+        return float(self._as_array())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._as_array()[key]
+
+    def __repr__(self) -> str:
+        # Never waits: a debugger that shows it must not hang, nor raise the operator's error.
+        pending = self._task is not None and not self._task.done
+        shape = "×".join(str(length) for length in self.shape) or "scalar"
+        return f"<NDArray {shape} {self.dtype.name} @{self.context}{' pending' if pending else ''}>"
+
+    def _as_array(self, dtype: Any = None, *, copy: bool | None = None) -> Array:
+        data = self._wait()
+        wanted = data.dtype if dtype is None else np.dtype(dtype)
+        if wanted != data.dtype:
+            if copy is False:
+                raise ValueError(
+                    f"an NDArray of {data.dtype} cannot be seen as {wanted} without a copy"
+                )
+            converted: Array = data.astype(wanted)
+            return converted
+        plain: Array = data.copy() if copy else data.view()
+        if not copy:
+            plain.flags.writeable = False
+        return plain
+
+    def _wait(self) -> Array:
+        task = self._task
+        if task is not None:
+            task.wait()
+            if task.failure is not None:
+                raise task.failure.error() from task.failure.cause
+            self._task = None
+        if self._data is None:
+            raise AssertionError("a finished task left no values")
+        return self._data

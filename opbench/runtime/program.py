@@ -1,0 +1,202 @@
+"""Programs: what the worker runs. One operator, or the operators of a bound graph in order."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opbench.operators import Operator, Shape
+from opbench.runtime.context import Context
+from opbench.runtime.engine import ENGINE, Failure
+from opbench.runtime.ndarray import NDArray
+from opbench.runtime.recording import IMPERATIVE, RECORDER, SYMBOLIC
+from opbench.runtime.storage import Array, Pool, empty
+
+__all__ = ["Program", "Step", "imperative", "launch", "make_step"]
+
+_CATEGORIES = {IMPERATIVE: "imperative", SYMBOLIC: "symbolic"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One operator of a program; arrays are numbered slots.
+
+    Attributes:
+        operator: its name.
+        kernel: called as ``kernel(*inputs, out=out)``.
+        inputs: slots that are read.
+        output: slot that is written.
+        shape: of the output.
+        dtype: of the output.
+        operands: the inputs as text, for an error.
+        args: what its event carries, the iteration apart.
+        dead: slots that no later step reads and that are no result.
+    """
+
+    operator: str
+    kernel: Callable[..., Any]
+    inputs: tuple[int, ...]
+    output: int
+    shape: Shape
+    dtype: np.dtype[Any]
+    operands: tuple[str, ...]
+    args: dict[str, Any]
+    dead: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """Steps in an order that respects who reads whom.
+
+    Attributes:
+        steps: in that order.
+        size: number of slots; the first ones are the program's inputs.
+        results: slot, shape and dtype of each result.
+    """
+
+    steps: tuple[Step, ...]
+    size: int
+    results: tuple[tuple[int, Shape, np.dtype[Any]], ...]
+
+
+def make_step(
+    operator: Operator,
+    device: str,
+    inputs: Sequence[int],
+    output: int,
+    forms: Sequence[tuple[Shape, str]],
+) -> Step:
+    """The step that applies ``operator`` to inputs of the given shapes and dtype names.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+        DTypeError: the dtypes do not fit.
+    """
+    shapes = [shape for shape, _ in forms]
+    dtype = operator.infer_dtype([name for _, name in forms])
+    shape = operator.infer_shape(shapes)
+    cost = operator.cost(shapes, dtype)
+    return Step(
+        operator=operator.name,
+        kernel=operator.kernels[device],
+        inputs=tuple(inputs),
+        output=output,
+        shape=shape,
+        dtype=np.dtype(dtype),
+        operands=tuple(f"{name} {shape}" for shape, name in forms),
+        args={
+            "operator": operator.name,
+            "inputs": [list(shape) for shape in shapes],
+            "outputs": [list(shape)],
+            "dtype": dtype,
+            "flop": cost.flop,
+            "bytes": cost.bytes,
+        },
+    )
+
+
+class _Run:
+    """One execution of a program, from its submission until the worker has run it.
+
+    ``bit`` is the mode that records it, or 0 if that mode was off at the submission.
+    """
+
+    __slots__ = ("arrays", "bit", "context", "iteration", "outputs", "pool", "program")
+
+    def __init__(
+        self,
+        program: Program,
+        arrays: Sequence[NDArray],
+        context: Context,
+        pool: Pool | None,
+        bit: int,
+    ) -> None:
+        self.program = program
+        self.arrays = arrays
+        self.context = context
+        self.pool = pool
+        self.bit = RECORDER.mask & bit
+        self.iteration = RECORDER.iteration
+        self.outputs = [NDArray(shape, dtype, context) for _, shape, dtype in program.results]
+
+    def __call__(self) -> Failure | None:
+        slots: list[Array | None] = [None] * self.program.size
+        for number, array in enumerate(self.arrays):
+            values = array.produced()
+            if isinstance(values, Failure):
+                return values
+            slots[number] = values
+        step = None
+        try:
+            for step in self.program.steps:
+                self._apply(step, slots)
+        except BaseException as cause:  # whatever a kernel raises belongs to its waiter
+            if step is None:
+                raise
+            return Failure(step.operator, step.operands, cause)
+        for output, (slot, _, _) in zip(self.outputs, self.program.results, strict=True):
+            result = slots[slot]
+            if result is not None:
+                output.fill(result)
+        return None
+
+    def _apply(self, step: Step, slots: list[Array | None]) -> None:
+        inputs = [slots[number] for number in step.inputs]
+        if self.pool is not None:
+            out = self.pool.empty(step.shape, step.dtype, self.context)
+        else:
+            out = empty(step.shape, step.dtype, self.context)
+        if self.bit:
+            start = RECORDER.clock()
+            step.kernel(*inputs, out=out)
+            end = RECORDER.clock()
+            args = {**step.args, "iteration": self.iteration}
+            RECORDER.complete(step.operator, _CATEGORIES[self.bit], start, end, args)
+        else:
+            step.kernel(*inputs, out=out)
+        slots[step.output] = out
+        for number in step.dead:
+            slots[number] = None
+
+
+def launch(
+    program: Program,
+    arrays: Sequence[NDArray],
+    context: Context,
+    bit: int,
+    pool: Pool | None = None,
+) -> list[NDArray]:
+    """Submit ``program`` with its input ``arrays``; returns its pending results at once.
+
+    Args:
+        program: what to run.
+        arrays: one per input slot.
+        context: where the results lie.
+        bit: the mode that records its operators, if it is on now.
+        pool: where the memory of results comes from; fresh memory if None.
+
+    Raises:
+        ForkError: in a forked child.
+    """
+    run = _Run(program, arrays, context, pool, bit)
+    task = ENGINE.submit(run)
+    for output in run.outputs:
+        output.pend(task)
+    return run.outputs
+
+
+@functools.lru_cache(maxsize=1024)
+def imperative(operator: Operator, device: str, forms: tuple[tuple[Shape, str], ...]) -> Program:
+    """The program of one operator on its own; remembered, since a benchmark repeats its shapes.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+        DTypeError: the dtypes do not fit.
+    """
+    count = len(forms)
+    step = make_step(operator, device, range(count), count, forms)
+    return Program((step,), count + 1, ((count, step.shape, step.dtype),))

@@ -1,0 +1,334 @@
+"""The command line: what it prints, where the trace goes, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from opbench import cli, profiler
+from opbench.errors import AccuracyError, TraceWriteError
+from opbench.version import __version__
+
+ROOT = Path(__file__).parents[1]
+SMALL = ["matmul", "--size", "40"]
+
+
+def fresh(*arguments, code=None, **environment):
+    """Run the command, or ``code``, in a fresh process."""
+    start = ["-c", code] if code else ["-m", "opbench", *arguments]
+    return subprocess.run(
+        [sys.executable, *start],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "BLAS_REST_SECONDS", 0)
+    return tmp_path
+
+
+def events(path, category):
+    document = profiler.read(path)
+    return [event for event in document["traceEvents"] if event.get("cat") == category]
+
+
+class TestMatmul:
+    def test_traces_the_first_of_five_iterations_into_the_current_folder(self, folder, capsys):
+        assert cli.main(SMALL) == 0
+        path = folder / "profile-matmul-5iter.json"
+        out, err = capsys.readouterr()
+
+        assert [file.name for file in folder.iterdir()] == [path.name]
+        assert profiler.check(path) == []
+        (dot,) = events(path, "symbolic")
+        assert dot["args"] == {
+            "operator": "dot",
+            "inputs": [[40, 40], [40, 40]],
+            "outputs": [[40, 40]],
+            "dtype": "float32",
+            "flop": 2 * 40**3,
+            "bytes": 3 * 40 * 40 * 4,
+            "iteration": 0,
+        }
+        assert [event["name"] for event in events(path, "iteration")] == ["iteration 0"]
+        first, heading, row = out.splitlines()
+        assert first == "trace of iterations 0 to 0: profile-matmul-5iter.json"
+        assert " ".join(heading.split()) == (
+            "operator mode calls total mean median min max unit GFLOP/s GB/s"
+        )
+        assert row.split()[:3] == ["dot", "symbolic", "1"]
+        assert err.splitlines() == [
+            "compiling dot for float32 ...",
+            "filling two 40 x 40 matrices ...",
+            "running 5 iterations ...",
+        ]
+
+    def test_the_window_is_the_one_asked_for(self, folder):
+        assert cli.main([*SMALL, "--iterations", "6", "--begin", "2", "--end", "5"]) == 0
+        dots = events(folder / "profile-matmul-6iter.json", "symbolic")
+
+        assert [dot["args"]["iteration"] for dot in dots] == [2, 3, 4]
+
+    def test_the_end_follows_the_beginning(self, folder):
+        assert cli.main([*SMALL, "--begin", "3"]) == 0
+        dots = events(folder / "profile-matmul-5iter.json", "symbolic")
+
+        assert [dot["args"]["iteration"] for dot in dots] == [3]
+
+    def test_all_iterations_run_though_the_window_ends_early(self, folder, monkeypatch):
+        from opbench.runtime import Executor
+
+        passes = []
+        forward = Executor.forward
+        monkeypatch.setattr(Executor, "forward", lambda self: passes.append(1) or forward(self))
+        assert cli.main([*SMALL, "--iterations", "7"]) == 0
+
+        assert len(passes) == 1 + 7  # the warm-up, and the iterations
+
+    def test_dtype_mode_output_and_filename(self, folder, capsys):
+        arguments = [
+            "--dtype",
+            "float64",
+            "--mode",
+            "api+mem",
+            "--output",
+            "a/b",
+            "--filename",
+            "t",
+        ]
+        assert cli.main([*SMALL, *arguments]) == 0
+        path = folder / "a" / "b" / "t"
+        document = profiler.read(path)
+
+        categories = {event["cat"] for event in document["traceEvents"] if "cat" in event}
+        assert categories == {"iteration", "api", "memory"}
+        assert document["otherData"]["metadata"]["dtype"] == "float64"
+        out, err = capsys.readouterr()
+        assert out.splitlines()[1:] == ["no operator was recorded"]
+        assert "--mode symbolic records its operators" in err
+
+    def test_a_trace_that_is_there_is_replaced(self, folder):
+        (folder / "profile-matmul-5iter.json").write_text("old")
+        assert cli.main(SMALL) == 0
+
+        assert profiler.check(folder / "profile-matmul-5iter.json") == []
+
+    def test_inputs_are_random_in_the_range_and_differ(self, folder, monkeypatch):
+        import opbench.runtime
+
+        drawn = []
+        uniform = opbench.runtime.random.uniform
+        monkeypatch.setattr(
+            opbench.runtime.random, "uniform", lambda *a: drawn.append(uniform(*a)) or drawn[-1]
+        )
+        assert cli.main(SMALL) == 0
+        a, b = (array.asnumpy() for array in drawn)
+
+        assert a.shape == b.shape == (40, 40)
+        assert -1 <= a.min() < -0.9 < 0.9 < a.max() < 1
+        assert (a != b).any()
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["--begin", "5"], "begin 5, end 6, iterations 5"),
+            (["--begin", "-1"], "begin -1"),
+            (["--begin", "2", "--end", "1"], "--begin and --end is impossible: begin 2, end 1"),
+            (["--iterations", "0"], "at least 1, not 0"),
+            (["--mode", "symbolix"], "unknown mode 'symbolix' in --mode; did you mean 'symbolic'"),
+            (["--size", "0"], "--size is 1 or more, not 0"),
+            (["--size", "9000000"], r"--size 9000000 needs 1296 TB for 4 matrices .* \d+ fits"),
+            (["--size", "x"], "invalid int value: 'x'; see opbench matmul --help"),
+            (["--dtype", "complex64"], "invalid choice: 'complex64'"),
+            (["--device", "gpu"], "gpu(0) is not available"),
+            (["--output", "file"], "--output file is a file"),
+            (["--output", "file/sub"], "--output file/sub cannot be made: Not a directory"),
+            (["--filename", "../x"], "'../x' is a path; give the folder by --output"),
+            (["--filename", "taken"], "taken is a folder"),
+            (["--sise", "4"], "unrecognized arguments: --sise 4"),
+        ],
+    )
+    def test_a_mistake_is_one_sentence_and_exit_code_2(self, folder, capsys, arguments, words):
+        (folder / "file").touch()
+        (folder / "taken").mkdir()
+        before = sorted(folder.rglob("*"))
+        code = cli.main(["matmul", *arguments])
+        out, err = capsys.readouterr()
+
+        assert code == 2
+        assert out == ""
+        assert len(err.splitlines()) == 1
+        assert words in err or re.search(words, err)
+        assert sorted(folder.rglob("*")) == before
+        assert profiler.RECORDER.state == "stop"
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+    def test_a_folder_that_cannot_be_written(self, folder, capsys):
+        (folder / "locked").mkdir(mode=0o555)
+
+        assert cli.main([*SMALL, "--output", "locked"]) == 2
+        assert "--output locked is not writable" in capsys.readouterr().err
+
+    def test_a_size_that_fits_by_no_count_is_no_traceback(self, folder, capsys, monkeypatch):
+        monkeypatch.setattr(cli, "_available_bytes", lambda: None)
+
+        assert cli.main(["matmul", "--size", "9000000"]) == 2
+        assert "opbench matmul: not enough memory" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("error", [AccuracyError("wrong"), TraceWriteError("full")])
+    def test_a_failure_of_ours_is_exit_code_1(self, folder, capsys, monkeypatch, error):
+        def fail(*_):
+            raise error
+
+        monkeypatch.setattr(cli, "_warm_up", fail)
+
+        assert cli.main(SMALL) == 1
+        assert capsys.readouterr().err.splitlines()[-1] == f"opbench matmul: {error}"
+
+    def test_an_interrupt_closes_the_window(self, folder, capsys, monkeypatch):
+        from opbench.runtime import Executor
+
+        forward = Executor.forward
+
+        def interrupted(self):
+            if profiler.RECORDER.recording:
+                raise KeyboardInterrupt
+            return forward(self)
+
+        monkeypatch.setattr(Executor, "forward", interrupted)
+
+        assert cli.main(SMALL) == 130
+        assert capsys.readouterr().err.splitlines()[-1] == "interrupted"
+        assert profiler.RECORDER.state == "stop"
+
+    def test_nothing_is_compiled_inside_the_window(self, folder):
+        code = (
+            "import numba.core.event as event\n"
+            "from opbench import cli, profiler\n"
+            "class Listener(event.Listener):\n"
+            "    states = []\n"
+            "    def on_start(self, event): self.states.append(profiler.RECORDER.state)\n"
+            "    def on_end(self, event): pass\n"
+            "event.register('numba:compile', Listener())\n"
+            "code = cli.main(['matmul', '--size', '700', '--end', '5'])\n"
+            "print(code, sorted(set(Listener.states)))\n"
+        )
+        done = fresh(code=code, NUMBA_CACHE_DIR=str(folder / "cache"))
+
+        assert done.stdout.splitlines()[-1] == "0 ['stop']"
+
+
+class TestTraceCheck:
+    @pytest.fixture
+    def good(self, folder):
+        recorder = profiler.Profiler()
+        recorder.run("all", "test")
+        recorder.instant("x", "memory")
+        profiler.write(recorder.stop("test"), folder / "good.json")
+        return "good.json"
+
+    def bad(self, folder):
+        document = {"displayTimeUnit": "ns", "otherData": {}, "traceEvents": [{"ph": "X"}]}
+        (folder / "bad.json").write_text(json.dumps(document))
+        return "bad.json"
+
+    def test_fine(self, good, capsys):
+        assert cli.main(["trace", "check", good, good]) == 0
+        assert capsys.readouterr().out == "good.json: fine\n" * 2
+
+    def test_problems_are_listed_with_their_rule(self, folder, good, capsys):
+        assert cli.main(["trace", "check", self.bad(folder), good]) == 1
+        out, err = capsys.readouterr()
+
+        lines = out.splitlines()
+        assert len(lines) > 1
+        assert all(re.fullmatch(r"bad\.json: .+: .+ \[[\w-]+\]", line) for line in lines[:-1])
+        assert lines[-1] == "good.json: fine"
+        assert err == ""
+
+    def test_a_file_that_cannot_be_read(self, folder, good, capsys):
+        assert cli.main(["trace", "check", "missing.json", good, self.bad(folder)]) == 2
+        out, err = capsys.readouterr()
+
+        assert len(err.splitlines()) == 1
+        assert "missing.json" in err
+        assert "good.json: fine" in out
+        assert "bad.json: " in out
+
+
+class TestAround:
+    def test_version(self, capsys):
+        assert cli.main(["--version"]) == 0
+        assert capsys.readouterr().out == f"opbench {__version__}\n"
+
+    @pytest.mark.parametrize(
+        "arguments", [["--help"], ["matmul", "--help"], ["trace", "check", "--help"]]
+    )
+    def test_help_has_examples_and_is_ascii(self, capsys, arguments):
+        assert cli.main(arguments) == 0
+        out = capsys.readouterr().out
+
+        assert "examples:\n  opbench " in out
+        assert out.isascii()
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ([], "required: COMMAND"),
+            (["matmull"], "'matmull'"),
+            (["trace"], "required: ACTION"),
+            (["trace", "check"], "required: FILE"),
+        ],
+    )
+    def test_usage_errors(self, capsys, arguments, words):
+        assert cli.main(arguments) == 2
+        out, err = capsys.readouterr()
+
+        assert out == ""
+        assert words in err
+        assert len(err.splitlines()) == 1
+
+    def test_as_a_module_in_a_fresh_process(self, folder):
+        done = fresh(*SMALL, "--output", str(folder))
+
+        assert (done.returncode, profiler.check(folder / "profile-matmul-5iter.json")) == (0, [])
+        assert fresh("matmul", "--size", "0").returncode == 2
+
+    def test_help_loads_nothing_heavy(self):
+        code = (
+            "import sys\nfrom opbench import cli\ncli.main(['--help'])\n"
+            "print([n for n in ('numpy', 'numba', 'opbench.profiler') if n in sys.modules])"
+        )
+
+        assert fresh(code=code).stdout.splitlines()[-1] == "[]"
+
+    def test_a_terminal_without_unicode(self, folder):
+        name = "naïve×"
+        done = fresh(*SMALL, "--output", str(folder / name), PYTHONIOENCODING="ascii")
+
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+        assert "na\\xefve\\xd7" in done.stdout
+
+    def test_a_reader_that_leaves_early(self, folder):
+        code = (
+            "import os, sys\nfrom opbench import cli\n"
+            "r, w = os.pipe(); os.close(r); os.dup2(w, 1)\n"
+            f"sys.exit(cli.main({[*SMALL, '--output', str(folder)]!r}))"
+        )
+        done = fresh(code=code)
+
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        assert "Exception ignored" not in done.stderr
