@@ -18,8 +18,7 @@ NANOSECONDS = 1e9
 
 def labelled(trace: profiler.Trace, nodeid: str, session: Session) -> profiler.Trace:
     """The trace with the test and the run in its metadata, so that it names where it came from."""
-    metadata = {**trace.metadata, "test": nodeid, "run": session.run_id}
-    return trace._replace(metadata=metadata)
+    return trace.with_metadata({"test": nodeid, "run": session.run_id})
 
 
 def of_kernel(operator: Any, args: Sequence[Any]) -> dict[str, Any]:

@@ -1,0 +1,66 @@
+"""What a ``call`` slice says about a call: the function's name and the kinds of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+__all__ = ["call_args"]
+
+ARGUMENTS_SHOWN = 16
+TEXT_SHOWN = 80
+
+
+def call_args(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments of a ``call`` slice; never raises, and keeps hold of none of the values.
+
+    Returns:
+        ``{"function": "numpy.dot", "arguments": ["float32[4096,4096]", "axis=int"]}``: arrays
+        (whatever has a shape and a dtype) by element type and shape, everything else by type. After
+        16 arguments the rest is only counted.
+    """
+    arguments = [_kind(value) for value in args[:ARGUMENTS_SHOWN]]
+    room = ARGUMENTS_SHOWN - len(arguments)
+    arguments += [f"{name}={_kind(kwargs[name])}" for name in list(kwargs)[:room]]
+    hidden = len(args) + len(kwargs) - len(arguments)
+    if hidden:
+        arguments.append(f"… and {hidden} more")
+    return {"function": _qualified(function), "arguments": arguments}
+
+
+def _kind(value: Any) -> str:
+    try:
+        shape, dtype = value.shape, value.dtype
+        return f"{_short(str(dtype))}[{','.join(str(int(size)) for size in shape)}]"
+    except Exception:  # noqa: BLE001 - a stranger's property may raise anything
+        return _short(type(value).__qualname__)
+
+
+def _qualified(function: Any) -> str:
+    """Module and name: of a partial its function's, of a callable object its class's."""
+    for _ in range(ARGUMENTS_SHOWN):
+        inner = _attribute(function, "func")
+        if inner is None or isinstance(_attribute(function, "__qualname__"), str):
+            break
+        function = inner
+    name = _attribute(function, "__qualname__") or _attribute(function, "__name__")
+    if not isinstance(name, str):
+        function = type(function)
+        name = str(function.__qualname__)
+    module = _attribute(function, "__module__")
+    if not isinstance(module, str) or module == "builtins":
+        return name
+    return f"{module}.{name}"
+
+
+def _attribute(value: Any, name: str) -> Any:
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001 - a stranger's attribute access may raise anything
+        return None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= TEXT_SHOWN else text[: TEXT_SHOWN - 1] + "…"
