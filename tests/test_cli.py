@@ -145,7 +145,7 @@ class TestMatmul:
         [
             (["--begin", "5"], "begin 5, end 6, iterations 5"),
             (["--begin", "-1"], "begin -1"),
-            (["--begin", "2", "--end", "1"], "--begin and --end is impossible: begin 2, end 1"),
+            (["--begin", "2", "--end", "1"], "--begin and --end) is impossible: begin 2, end 1"),
             (["--iterations", "0"], "at least 1, not 0"),
             (["--mode", "symbolix"], "unknown mode 'symbolix' in --mode; did you mean 'symbolic'"),
             (["--size", "0"], "--size is 1 or more, not 0"),

@@ -15,6 +15,7 @@ from opbench.errors import ConfigError, WindowError
 from opbench.plugin import saving, section, settings
 from opbench.plugin.fixture import ProfilerFixture
 from opbench.plugin.session import ROW, Session
+from opbench.plugin.windows import mark_used
 
 __all__: list[str] = []
 
@@ -32,8 +33,8 @@ class _NoBenchmark:
     def benchmark(self) -> Any:
         """Skip the test, with the reason."""
         pytest.skip(
-            "opbench times through pytest-benchmark, which is switched off (-p no:benchmark); "
-            "drop that option, or use --benchmark-disable to run each benchmark once"
+            "opbench times through pytest-benchmark, which is not loaded (-p no:benchmark, or "
+            "plugin autoloading is off); load it, or use --benchmark-disable to run each once"
         )
 
 
@@ -47,7 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     session = config.stash[SESSION] = Session(config)
     config.pluginmanager.register(section.Rows(session), "opbench-rows")
-    if config.pluginmanager.hasplugin("benchmark"):
+    # pytest-benchmark's options, and not its name: it can be loaded under another one.
+    if hasattr(config.option, "benchmark_storage"):
+        saving.disable_in_worker(config)
         saving.redirect(config, session)
     else:
         config.pluginmanager.register(_NoBenchmark(), "opbench-no-benchmark")
@@ -69,9 +72,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Say at once that traces will not be kept, instead of after minutes of measuring."""
-    ours = session.config.stash[SESSION]
-    uses = any("profiler" in getattr(item, "fixturenames", ()) for item in session.items)
-    if uses and not ours.traces_off and (problem := ours.trace_problem()):
+    ours, option = session.config.stash[SESSION], session.config.option
+    if option.collectonly or getattr(option, "benchmark_skip", False):
+        return
+    uses = any(saving.uses_fixture(item) for item in session.items)
+    problems = [ours.trace_problem()] if uses and not ours.traces_off else []
+    for problem in filter(None, (*problems, ours.save_problem)):
         section.say(session.config, f"opbench: {problem}")
 
 
@@ -89,11 +95,21 @@ def profiler(request: pytest.FixtureRequest, benchmark: Any) -> Iterator[Profile
     ``profiler.run`` and ``profiler.stop`` draw the window by hand.
     """
     session = request.config.stash[SESSION]
-    try:
-        fixture = ProfilerFixture(request.node, benchmark, session)
-    except (ConfigError, WindowError) as error:
-        # A mistake in a marker: the sentence alone, no traceback of ours.
-        pytest.fail(str(error), pytrace=False)
+    mistake = ""
+    if not hasattr(benchmark, "disabled"):
+        mistake = (
+            "the fixture 'benchmark' of this project is not pytest-benchmark's, which opbench "
+            "times through; give it another name"
+        )
+    else:
+        try:
+            fixture = ProfilerFixture(request.node, benchmark, session)
+        except (ConfigError, WindowError) as error:
+            mistake = str(error)
+            mark_used(benchmark)
+    if mistake:
+        # The sentence alone: a mistake in a marker needs no traceback of ours.
+        pytest.fail(mistake, pytrace=False)
     yield fixture
     fixture.finish()
 
@@ -105,7 +121,8 @@ def pytest_runtest_makereport(
     """Keep a failed test's numbers out of saved runs; hand its row to the report."""
     outcome = yield
     report = outcome.get_result()
-    if call.when == "call" and report.failed:
+    unwell = report.failed or call.excinfo is not None
+    if call.when in ("call", "teardown") and unwell:
         saving.drop_failed(item, item.config.stash[SESSION])
     if call.when == "teardown" and ROW in item.stash:
         row = item.stash[ROW]
@@ -114,9 +131,12 @@ def pytest_runtest_makereport(
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
-    """Leave profiled times out of pytest-benchmark's comparison, before it is made."""
-    saving.leave_out_profiled(session.config)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
+    """Before pytest-benchmark saves and compares: decide on both."""
+    config = session.config
+    interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+    saving.decide(config, config.stash[SESSION], interrupted=interrupted)
+    saving.leave_out_profiled(config)
     yield
 
 

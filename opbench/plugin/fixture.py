@@ -7,7 +7,7 @@ after it and opens its window only when nothing is pending (DESIGN, principle 2)
 from __future__ import annotations
 
 import contextlib
-import time
+import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,10 @@ import pytest
 from opbench import profiler
 from opbench.errors import OpbenchWarning, StateError
 from opbench.plugin import summary
-from opbench.plugin.reference import operand_key
+from opbench.plugin.reference import compare
 from opbench.plugin.settings import SLOW_CALL_SECONDS, Level, Settings, resolve
-from opbench.plugin.target import Pedantic, Target, wait
-from opbench.plugin.windows import Prepared, Windows
+from opbench.plugin.target import Pedantic, Target, wait_for_all
+from opbench.plugin.windows import Prepared, Windows, mark_used
 
 if TYPE_CHECKING:
     from opbench.plugin.session import Session
@@ -50,8 +50,10 @@ class ProfilerFixture:
         self._benchmark = benchmark
         self._session = session
         self._call: dict[str, Any] = {}
-        self._windows = Windows(item.nodeid, lambda: self._timed)
+        self._windows = Windows(item.nodeid, lambda: self._timed, session.raise_failures)
         self._used = ""
+        self._drawn = False
+        self._operator: Any = None
         self._summary: dict[str, Any] = {"run": session.run_id}
         self._notes: list[str] = []
         self.settings  # noqa: B018 - a wrong marker is refused before the test body runs
@@ -67,6 +69,11 @@ class ProfilerFixture:
     def trace(self) -> profiler.Trace | None:
         """The last finished window's trace; None before one, or while tracing is off."""
         return self._windows.traces[-1] if self._windows.traces else None
+
+    @property
+    def timing(self) -> bool:
+        """Whether pytest-benchmark measures, and does not only call (``--benchmark-disable``)."""
+        return not self._benchmark.disabled
 
     @property
     def tracing(self) -> bool:
@@ -106,15 +113,16 @@ class ProfilerFixture:
         settings = self.settings
         target = Target(function, args, kwargs)
         self._claim("profiler(...)")
-        if not self._enabled:
+        if not self.timing:
             result = self._only_call(settings, lambda: contextlib.nullcontext(target))
             # pytest-benchmark must learn that its fixture was used; the one call has been made.
             self._benchmark(lambda: None)
             return result
-        pending, seconds = self._first_call(target)
-        result = self._benchmark(target.timed(pending=pending), *args, **kwargs)
-        self._profiled_pass(settings, lambda: contextlib.nullcontext(target), seconds)
-        self._compare_with_reference(settings, self._identify(target), target)
+        target = self._first_call(target)
+        with self._measuring():
+            result = self._benchmark(target.timed(), *args, **target.timed_kwargs)
+        self._profiled_pass(settings, lambda: contextlib.nullcontext(target))
+        self._compare_with_reference(settings, target)
         return result
 
     def pedantic(
@@ -144,23 +152,25 @@ class ProfilerFixture:
         plan = Pedantic(target, tuple(args), dict(kwargs or {}), setup, teardown)
         plan.check(rounds, iterations, warmup_rounds)
         self._claim("profiler.pedantic(...)")
-        if not self._enabled:
+        if not self.timing:
             result = self._only_call(settings, plan.prepared)
             self._benchmark.pedantic(lambda: None)
             return result
-        with plan.prepared() as first:
-            pending, seconds = self._first_call(first)
-        result = self._benchmark.pedantic(
-            first.timed(pending=pending),
-            args=plan.args,
-            kwargs=plan.kwargs,
-            setup=setup,
-            teardown=teardown,
-            rounds=rounds,
-            warmup_rounds=warmup_rounds,
-            iterations=iterations,
-        )
-        self._profiled_pass(settings, plan.prepared, seconds)
+        with plan.prepared() as once:
+            first = self._first_call(once)
+        plan = dataclasses.replace(plan, finish=first.finish)
+        with self._measuring():
+            result = self._benchmark.pedantic(
+                first.timed(),
+                args=plan.args,
+                kwargs=plan.kwargs,
+                setup=setup,
+                teardown=teardown,
+                rounds=rounds,
+                warmup_rounds=warmup_rounds,
+                iterations=iterations,
+            )
+        self._profiled_pass(settings, plan.prepared)
         return result
 
     # a trace, no statistics
@@ -182,9 +192,10 @@ class ProfilerFixture:
         """
         given = {"iterations": iterations, "begin": begin, "end": end, "mode": mode}
         settings = self._resolve(given)
+        self._windows.refuse_open("profiler.iterations(...)")
+        self._drawn = True
         if not self._session.tracing(settings):
             return iter(range(settings.iterations))
-        self._windows.refuse_open("profiler.iterations(...)")
         return self._windows.loop(settings)
 
     @contextlib.contextmanager
@@ -198,7 +209,11 @@ class ProfilerFixture:
         self.run(mode)
         try:
             yield
-        finally:
+        except BaseException:
+            # What went wrong in the block is what the user must see, not what it left pending.
+            self._windows.close()
+            raise
+        if self._windows.open:
             self.stop()
 
     def run(self, mode: str | int | None = None) -> None:
@@ -210,6 +225,7 @@ class ProfilerFixture:
         """
         settings = self._resolve({"mode": mode})
         self._windows.refuse_open("profiler.run()")
+        self._drawn = True
         window = self._windows.draw(settings, 1, 0, 1)
         if self._session.tracing(settings):
             next(window)
@@ -219,9 +235,11 @@ class ProfilerFixture:
 
         Raises:
             StateError: no window is open.
+            OperatorError: an operator failed inside the window, and no wait has said so.
         """
         window = self._windows.require_open("stop")
         self._windows.close()
+        self._session.raise_failures()
         return window.trace
 
     def pause(self) -> None:
@@ -251,21 +269,19 @@ class ProfilerFixture:
         left_open = self._windows.open
         self._windows.close()
         traces = self._windows.traces
-        if traces and not self._timed:
-            # A trace without statistics is a use of the fixture; pytest puts its filters back
-            # after each test.
-            warnings.filterwarnings("ignore", message="Benchmark fixture was not used")
         if traces:
             trace = summary.labelled(profiler.merge(traces), self._item.nodeid, self._session)
             self._summary.update(summary.of_trace(trace))
             path, problem = self._session.write_trace(self._item, trace)
             self._summary["trace"] = path
             self._notes += [problem] if problem else []
+        if self._used or self._drawn:
+            mark_used(self._benchmark)
         if self._used or traces:
             self._summary.update(self._session.size_of(self._summary))
             if self._windows.profiled:
                 self._summary["profiled"] = True
-            self._benchmark.extra_info["opbench"] = self._summary
+            self._store()
             self._session.finished(self._item, self._benchmark, self._summary, self._notes)
         if self._windows.profiled:
             warnings.warn(
@@ -281,12 +297,9 @@ class ProfilerFixture:
                 OpbenchWarning,
                 stacklevel=2,
             )
+            self._session.raise_failures()
 
     # inside
-
-    @property
-    def _enabled(self) -> bool:
-        return not self._benchmark.disabled
 
     @property
     def _stats(self) -> Any:
@@ -323,17 +336,30 @@ class ProfilerFixture:
             )
         self._used = call
 
-    def _first_call(self, target: Target) -> tuple[bool, float]:
-        """One call before the timed ones: whether it left something pending, and its seconds."""
+    @contextlib.contextmanager
+    def _measuring(self) -> Iterator[None]:
+        """Keep the times of an interrupted benchmark, too, out of saved runs.
+
+        pytest-benchmark itself does so for exceptions, and an interrupt is none.
+        """
+        try:
+            yield
+        except BaseException:
+            self._benchmark.has_error = True
+            raise
+
+    def _first_call(self, target: Target) -> Target:
+        """One call before the timed ones: it compiles, and shows how such a call is waited for."""
         self._session.references.settle()
         with self._session.compile_watch() as compiles:
-            start = time.perf_counter()
-            result = target.function(*target.args, **(target.kwargs or {}))
-            pending = wait(result)
-            seconds = time.perf_counter() - start
-        self._summary["first_call"] = seconds
-        self._summary["compiled"] = compiles.count
-        return pending, seconds
+            target, _, seconds = target.first_call(self._session.unfinished)
+        self._summary.update(first_call=seconds, compiled=compiles.count)
+        self._operator = self._session.operator_of(target.function)
+        if self._operator is not None:
+            self._summary.update(summary.of_kernel(self._operator, target.args))
+        if target.finish is wait_for_all:
+            self._notes.append("timed with a wait for all pending work, which its result hides")
+        return target
 
     def _only_call(self, settings: Settings, prepared: Prepared) -> Any:
         """The single call of a disabled benchmark, recorded if tracing is on."""
@@ -342,12 +368,11 @@ class ProfilerFixture:
         with prepared() as target:
             return target.call()
 
-    def _profiled_pass(self, settings: Settings, prepared: Prepared, seconds: float) -> None:
+    def _profiled_pass(self, settings: Settings, prepared: Prepared) -> None:
         """Run iterations ``0 .. end-1`` of the target, recording from ``begin`` on."""
         if not self._session.tracing(settings):
             return
-        if self._stats is not None:
-            seconds = self._stats.stats.median
+        seconds = self._stats.stats.median if self._timed else self._summary["first_call"]
         if seconds > SLOW_CALL_SECONDS and not settings.fixed:
             settings = settings.for_slow_call()
             self._notes.append(
@@ -357,25 +382,17 @@ class ProfilerFixture:
         self._summary.update(iterations=settings.iterations, begin=settings.begin, end=settings.end)
         self._windows.record(settings, settings.end, settings.begin, prepared)
 
-    def _identify(self, target: Target) -> Any:
-        """Note operator and work of a kernel; its operator, or None for a stranger's function."""
-        operator = self._session.operator_of(target.function)
-        if operator is not None:
-            self._summary.update(summary.of_kernel(operator, target.args))
-        return operator
+    def _store(self) -> None:
+        """Put the summary where it is saved, also if the test replaced ``extra_info``."""
+        self._benchmark.extra_info["opbench"] = self._summary
+        stored = getattr(self._stats, "extra_info", None)
+        if isinstance(stored, dict):
+            stored["opbench"] = self._summary
 
-    def _compare_with_reference(self, settings: Settings, operator: Any, target: Target) -> None:
-        """Time NumPy on the same operands; last, as its workers disturb whatever comes next."""
-        stats = self._stats
-        if operator is None or stats is None or not settings.reference:
-            return
-        reference = target.into_new_output(operator.reference)
-        median = self._session.references.median(
-            (operator.name, operand_key(target.args, target.kwargs or {})),
-            reference.call,
-            rounds=len(stats.stats.data),
-            iterations=stats.iterations,
-            budget=2 * stats.iterations * stats.stats.total,
-        )
-        ratio = median / stats.stats.median
-        self._summary["reference"] = {"name": "numpy", "median": median, "ratio": ratio}
+    def _compare_with_reference(self, settings: Settings, target: Target) -> None:
+        if self._operator is not None and self._timed and settings.reference:
+            operands = len(self._summary.get("shapes", ()))
+            compared = compare(
+                self._session.references, self._operator, target, operands, self._stats
+            )
+            self._summary.update(compared)

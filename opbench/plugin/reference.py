@@ -1,7 +1,7 @@
 """The kernel beside NumPy: the same operands, the same statistic, timed last.
 
 OpenBLAS workers spin for about 0.1 s after a call and slow whatever runs next, so a pause follows
-(``Reference.settle``), and it is taken only by the next first call, never by a timed round.
+(``ReferenceTimer.settle``), and it is taken only by the next first call, never by a timed round.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["SETTLE_SECONDS", "ReferenceTimer", "operand_key"]
+from opbench.plugin.target import Target
+
+__all__ = ["SETTLE_SECONDS", "ReferenceTimer", "compare", "operand_key"]
 
 SETTLE_SECONDS = 0.2
 
@@ -74,6 +76,31 @@ class ReferenceTimer:
         for _ in range(calls):
             function()
         return self._clock() - start
+
+
+def compare(
+    timer: ReferenceTimer, operator: Any, target: Target, operands: int, stats: Any
+) -> dict[str, Any]:
+    """The operator's reference on a kernel's operands, for ``extra_info``; empty if unknown.
+
+    Args:
+        timer: remembers what it timed.
+        operator: whose reference is called.
+        target: the kernel and its arguments.
+        operands: how many of the positional arguments are read; 0 if that is not known.
+        stats: pytest-benchmark's of the kernel.
+    """
+    if not operands:
+        return {}
+    median = timer.median(
+        (operator.name, operand_key(target.args, target.kwargs or {})),
+        target.with_own_output(operator.reference, operands).call,
+        rounds=len(stats.stats.data),
+        iterations=stats.iterations,
+        budget=2 * stats.iterations * stats.stats.total,
+    )
+    ratio = median / stats.stats.median
+    return {"reference": {"name": "numpy", "median": median, "ratio": ratio}}
 
 
 def operand_key(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from typing import Any
 
 import pytest
@@ -12,11 +14,14 @@ __all__ = [
     "FAILED",
     "adopt",
     "bound_rounds",
+    "decide",
+    "disable_in_worker",
     "drop_failed",
     "leave_out_profiled",
     "redirect",
     "stable_machine_info",
     "take_over",
+    "uses_fixture",
 ]
 
 FAILED = pytest.StashKey[bool]()
@@ -25,6 +30,12 @@ FAILED = pytest.StashKey[bool]()
 # such tests once saved 12 MB. A round of at least a 20th of the time bounds them at 20.
 ROUNDS = 20
 VOLATILE = ("hz_actual", "hz_actual_friendly")
+
+
+def disable_in_worker(config: pytest.Config) -> None:
+    """Keep xdist's workers from measuring, which pytest-benchmark before 5.2.1 only announces."""
+    if hasattr(config, "workerinput") and not config.option.benchmark_only:
+        config.option.benchmark_disable = True
 
 
 def redirect(config: pytest.Config, session: Session) -> None:
@@ -37,12 +48,13 @@ def redirect(config: pytest.Config, session: Session) -> None:
     if not config.getini("opbench_autosave"):
         return
     option = config.option
-    if option.benchmark_storage != _default(config, "benchmark_storage"):
+    if _given(config, "--benchmark-storage"):
         return
     session.keeps_runs = True
     option.benchmark_storage = f"file://{session.runs}"
-    idle = option.benchmark_disable or hasattr(config, "workerinput")
-    if option.benchmark_only and not idle:
+    measures = option.benchmark_enable or not option.benchmark_disable
+    idle = hasattr(config, "workerinput") or option.collectonly or option.help
+    if option.benchmark_only and measures and not idle:
         session.save_problem = session.run_problem()
         session.autosave = not session.save_problem
     if session.autosave:
@@ -50,9 +62,16 @@ def redirect(config: pytest.Config, session: Session) -> None:
         option.benchmark_save_data = True
 
 
-def _default(config: pytest.Config, name: str) -> Any:
-    """An option's default, asked of the parser and not repeated here."""
-    return config._parser.parse_known_args([]).__dict__.get(name)  # noqa: SLF001 - no public way
+def _given(config: pytest.Config, option: str) -> bool:
+    """Whether an option was given at all, be it with its default for a value.
+
+    It is looked for where pytest takes arguments from: the command line, ``addopts`` and
+    ``PYTEST_ADDOPTS``; pytest allows no abbreviations.
+    """
+    arguments = [str(argument) for argument in config.invocation_params.args]
+    arguments += config.getini("addopts")
+    arguments += shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
+    return any(word == option or word.startswith(f"{option}=") for word in arguments)
 
 
 def adopt(benchmarks: Any) -> None:
@@ -80,6 +99,18 @@ def _profiled(bench: dict[str, Any]) -> bool:
     return bool(isinstance(block, dict) and block.get("profiled"))
 
 
+def decide(config: pytest.Config, session: Session, *, interrupted: bool) -> None:
+    """Before pytest-benchmark saves: no run without benchmarks, and no run that was cut short."""
+    benchmarks = getattr(config, "_benchmarksession", None)
+    if benchmarks is None or not session.autosave:
+        return
+    if interrupted:
+        session.save_problem = "the run was interrupted"
+    if interrupted or not benchmarks.benchmarks:
+        session.autosave = False
+        benchmarks.autosave = None
+
+
 def leave_out_profiled(config: pytest.Config) -> None:
     """Make pytest-benchmark compare no benchmark that ran inside an open window."""
     benchmarks = getattr(config, "_benchmarksession", None)
@@ -94,30 +125,47 @@ def leave_out_profiled(config: pytest.Config) -> None:
 def bound_rounds(item: pytest.Item, session: Session) -> None:
     """Ask for rounds of a 20th of the test's time, unless the user chose the length of a round."""
     names = getattr(item, "fixturenames", ())
-    ours = "profiler" in names or (session.keeps_runs and "benchmark" in names)
-    if not ours or not item.config.pluginmanager.hasplugin("benchmark"):
-        return
+    ours = uses_fixture(item) or (session.keeps_runs and "benchmark" in names)
     mark = item.get_closest_marker("benchmark")
     chosen = dict(mark.kwargs) if mark else {}
-    option = item.config.option
-    if "min_time" in chosen or option.benchmark_min_time != _default(
-        item.config, "benchmark_min_time"
-    ):
+    if not ours or not hasattr(item.config.option, "benchmark_min_time"):
         return
-    max_time = float(chosen.get("max_time", option.benchmark_max_time))
+    if "min_time" in chosen or _given(item.config, "--benchmark-min-time"):
+        return
+    option = item.config.option
+    try:
+        max_time = float(chosen.get("max_time", option.benchmark_max_time))
+    except (TypeError, ValueError):
+        return  # pytest-benchmark refuses it in a moment
+    min_time = max(float(option.benchmark_min_time), max_time / ROUNDS)
     args = mark.args if mark else ()
-    item.add_marker(
-        pytest.mark.benchmark(*args, **chosen, min_time=max_time / ROUNDS), append=False
-    )
+    item.add_marker(pytest.mark.benchmark(*args, **chosen, min_time=min_time), append=False)
+
+
+def uses_fixture(item: pytest.Item) -> bool:
+    """Whether the test's ``profiler`` is opbench's, or a project's own that builds on it.
+
+    A project may have another fixture of that name, which is none of our business.
+    """
+    found = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    for definition in reversed(found.get("profiler", ())):
+        if definition.func.__module__ == "opbench.plugin":
+            return True
+        if "profiler" not in definition.argnames:
+            return False
+    return False
 
 
 def drop_failed(item: pytest.Item, session: Session) -> None:
-    """Keep a failed test's times out of saved runs: they would be the next baseline."""
+    """Keep the times of a test that did not pass out of saved runs: the next baseline is there.
+
+    That is also a test that was skipped or expected to fail after it had timed something.
+    """
     fixture = getattr(item, "funcargs", {}).get("benchmark")
     if fixture is None:
         return
     item.stash[FAILED] = True
-    if session.keeps_runs or "profiler" in getattr(item, "fixturenames", ()):
+    if session.keeps_runs or uses_fixture(item):
         # The mark that pytest-benchmark itself sets when a benchmarked function raises.
         fixture.has_error = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ class Rows:
 
 
 def header(session: Session) -> str:
-    """``opbench: 0.1.0 (mode symbolic + imperative + memory, window 1..4 of 4, traces in ...)``."""
+    """``opbench: 0.1.0 (mode ..., iterations 1 to 3 of 4 recorded, traces in ...)``."""
     chosen = _settings.resolve(session.default_levels)
     where = f"traces in {session.shown(session.traces)}" if session.tracing(chosen) else "no traces"
     return (
@@ -57,7 +58,7 @@ def write(reporter: pytest.TerminalReporter, session: Session) -> None:
     """Print the section, if any test used the fixture or a run should have been saved."""
     from opbench import report
 
-    rows = [_shown(row, session.rows) for row in session.rows]
+    rows = [row for row in _shown(session) if row.trace or row.median is not None or row.notes]
     if not rows and not session.autosave and not session.save_problem:
         return
     stream = getattr(reporter, "_tw", None)
@@ -85,21 +86,30 @@ def _closing(session: Session, rows: Sequence[BenchmarkRow]) -> list[str]:
     return lines + ([" · ".join(words)] if words else [])
 
 
-def _shown(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> BenchmarkRow:
+def _shown(session: Session) -> list[BenchmarkRow]:
+    """The rows as the report takes them; tests that would look alike keep their own names."""
+    labels = Counter(_label(row) for row in session.rows)
+    return [
+        _row(row, session, label if labels[label := _label(row)] == 1 else str(row["name"]))
+        for row in session.rows
+    ]
+
+
+def _row(row: Mapping[str, Any], session: Session, label: str) -> BenchmarkRow:
     from opbench import report
 
     summary = row["summary"]
     notes = list(row["notes"])
     if summary.get("profiled"):
         notes.append("profiled: timed inside an open window, so left out of comparisons")
-    if row.get("failed"):
-        notes.append("failed, so its times are not saved")
+    if row.get("failed") and row["median"] is not None and session.keeps_runs:
+        notes.append("did not pass, so its times are not saved")
     return report.BenchmarkRow(
-        label=_label(row),
+        label=label,
         median=row["median"],
         flop=summary.get("flop"),
         ratio=summary.get("reference", {}).get("ratio"),
-        overhead=_overhead(row, rows),
+        overhead=_overhead(row, session.rows),
         trace=summary.get("trace"),
         first_call=summary.get("first_call"),
         compiled=summary.get("compiled", 0),

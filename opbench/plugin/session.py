@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import re
 import secrets
 import sys
@@ -39,7 +38,9 @@ def trace_name(nodeid: str, worker: str = "") -> str:
         nodeid: pytest's test id; any characters, any length.
         worker: the xdist worker, where several workers run the same test.
     """
-    slug = re.sub(r"[^A-Za-z0-9._-]+", "_", nodeid.rpartition("::")[2].rstrip("]")) or "test"
+    test, bracket, parameters = nodeid.partition("[")
+    readable = test.rpartition("::")[2] + bracket + parameters.rstrip("]")
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "_", readable)
     digest = hashlib.sha256(nodeid.encode("utf-8", "backslashreplace")).hexdigest()[:8]
     suffix = f"-{worker}" if worker else ""
     return f"{slug[:SLUG_LENGTH].strip('_.') or 'test'}-{digest}{suffix}.trace.json"
@@ -47,6 +48,11 @@ def trace_name(nodeid: str, worker: str = "") -> str:
 
 def _write_problem(folder: Path) -> str:
     """Why files cannot be created in ``folder`` (made if missing), or an empty string."""
+    for part in (*reversed(folder.parents), folder):
+        if part.is_symlink() and not part.exists():
+            return f"{part.name} is a link to {part.readlink()}, which does not exist"
+        if part.exists() and not part.is_dir():
+            return f"{part.name} is a file"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -80,9 +86,9 @@ class Session:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.default_levels = (_settings.command_line(config), _settings.ini(config))
-        _settings.check(self.default_levels)
-        results = self._first("results") or DEFAULT_RESULTS
-        self.results: Path = config.rootpath / os.path.expandvars(Path(results).expanduser())
+        if not config.option.help:
+            _settings.check(self.default_levels)
+        self.results: Path = config.rootpath / self._results()
         self.rows: list[dict[str, Any]] = []
         self.keeps_runs = False
         self.autosave = False
@@ -107,10 +113,25 @@ class Session:
         each = self.config.getoption("dist", "no") == "each"
         return {"run": self.run_id, **({"worker": workerid} if each else {})}
 
-    def _first(self, key: str) -> Any:
-        return next(
-            (level.values[key] for level in self.default_levels if key in level.values), None
-        )
+    def _results(self) -> Path:
+        """The results folder as it was given, ``~`` resolved.
+
+        Raises:
+            pytest.UsageError: a blank name, or the home of a user that does not exist.
+        """
+        for level in self.default_levels:
+            if "results" not in level.values:
+                continue
+            given, where = str(level.values["results"]), level.name("results")
+            if not given.strip():
+                raise pytest.UsageError(
+                    f"{where} is blank; name a folder, such as {DEFAULT_RESULTS}"
+                )
+            try:
+                return Path(given).expanduser()
+            except RuntimeError as error:
+                raise pytest.UsageError(f"{where} is {given!r}: {error}; name a folder") from None
+        return Path(DEFAULT_RESULTS)
 
     # settings
 
@@ -187,6 +208,25 @@ class Session:
 
         with probes.CompileWatch() as watch:
             yield watch
+
+    def unfinished(self) -> bool:
+        """Whether opbench's engine still has work; loads no room that is not loaded."""
+        return "opbench.runtime" in sys.modules and not self._runtime.idle()
+
+    def raise_failures(self) -> None:
+        """Raise the first operator's failure that no wait has raised: closing a window is a wait.
+
+        Raises:
+            OperatorError: an operator failed.
+        """
+        if "opbench.runtime" in sys.modules:
+            self._runtime.nd.waitall()
+
+    @property
+    def _runtime(self) -> Any:
+        from opbench import runtime
+
+        return runtime
 
     def operator_of(self, function: Any) -> Any:
         """The operator whose kernel ``function`` is, or None; loads no room that is not loaded."""

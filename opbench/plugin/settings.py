@@ -159,7 +159,7 @@ def _whole_number(value: Any, name: str) -> int:
         raise ConfigError(f"{name} must be a whole number, not {value!r}")
     try:
         number = int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"{name} must be a whole number, not {value!r}") from None
     if not isinstance(value, str) and number != value:
         raise ConfigError(f"{name} must be a whole number, not {value!r}")

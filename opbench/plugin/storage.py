@@ -38,6 +38,10 @@ class RunStorage(FileStorage):  # type: ignore[misc] # pytest-benchmark carries 
         """Store one run under the next free number; a failure is kept for the section."""
         from opbench import records
 
+        if not output_json["benchmarks"]:
+            # An empty run would be the latest one, and so the next comparison's baseline.
+            self.problem = "no benchmark passed, so there is nothing to save"
+            return
         folder = self.path / self.default_machine_id if self.default_machine_id else self.path
         try:
             path, self.saved = records.save_run(Path(folder), output_json, save)

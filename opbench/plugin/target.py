@@ -2,32 +2,68 @@
 
 from __future__ import annotations
 
+import functools
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opbench import profiler
 
-__all__ = ["Pedantic", "Target", "wait"]
+__all__ = ["Pedantic", "Target", "same_layout", "wait", "wait_for_all"]
+
+DEEPEST = 8
+# Names that pytest-benchmark's own call takes, which a function may take as keywords.
+TAKEN = {"self", "function_to_benchmark"}
 
 
-def _waiters(result: Any) -> list[Any]:
+def _waiters(result: Any, depth: int = 0) -> Iterator[Any]:
     """The parts of ``result`` that can be waited for (MXNet's ``wait_to_read``)."""
-    parts = result if isinstance(result, (list, tuple)) else (result,)
-    return [part for part in parts if callable(getattr(part, "wait_to_read", None))]
+    # Asked of the type: an object that makes up attributes as they are asked for is not pending.
+    if callable(getattr(type(result), "wait_to_read", None)):
+        yield result
+    elif isinstance(result, (list, tuple, dict)) and depth < DEEPEST:
+        for part in result.values() if isinstance(result, dict) else result:
+            yield from _waiters(part, depth + 1)
 
 
 def wait(result: Any) -> bool:
     """Wait for whatever is pending in ``result``; true if there was something to wait for.
 
-    An object is pending if it has a method ``wait_to_read``; a list or tuple is looked into.
-    Nothing of opbench's runtime is imported for this, so a foreign asynchronous array counts too.
+    An object is pending if its class has a method ``wait_to_read``; lists, tuples and the values
+    of dictionaries are looked into. Nothing of opbench's runtime is imported for this, so a
+    foreign asynchronous array counts too.
     """
-    waiters = _waiters(result)
-    for part in waiters:
+    found = False
+    for part in _waiters(result):
         part.wait_to_read()
-    return bool(waiters)
+        found = True
+    return found
+
+
+def wait_for_all(_result: Any) -> None:
+    """Wait for everything that the engine has, where a result does not show what is pending.
+
+    Raises:
+        OperatorError: an operator failed, and no wait has said so yet.
+    """
+    from opbench import runtime
+
+    runtime.nd.waitall()
+
+
+def same_layout(array: Any) -> Any:
+    """A new array with the shape, dtype and strides of ``array``, in memory of its own."""
+    import numpy as np
+
+    if array.size == 0:
+        return np.empty_like(array)
+    reach = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
+    below = -sum(r for r in reach if r < 0)
+    length = below + sum(r for r in reach if r > 0) + array.itemsize
+    memory = np.empty(length, np.uint8)
+    return np.ndarray(array.shape, array.dtype, memory, below, array.strides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +74,13 @@ class Target:
         function: what the test measures.
         args: positional arguments.
         kwargs: keyword arguments.
+        finish: waits for what a call left pending, given its result; None if it leaves nothing.
     """
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] | None = None
+    finish: Callable[[Any], object] | None = None
 
     @property
     def name(self) -> str:
@@ -52,30 +90,69 @@ class Target:
     def call(self) -> Any:
         """One complete call: the function, and the wait for what it left pending."""
         result = self.function(*self.args, **(self.kwargs or {}))
-        wait(result)
+        if self.finish is not None:
+            self.finish(result)
         return result
 
-    def timed(self, *, pending: bool) -> Callable[..., Any]:
+    def timed(self) -> Callable[..., Any]:
         """What pytest-benchmark gets: the bare function, or call and wait for a pending one."""
-        if not pending:
-            return self.function
-        function = self.function
+        function, finish = self.function, self.finish
+        if TAKEN.isdisjoint(self.kwargs or ()):
+            if finish is None:
+                return function
+        else:
+            function = functools.partial(function, **(self.kwargs or {}))
 
         def call_and_wait(*args: Any, **kwargs: Any) -> Any:
             result = function(*args, **kwargs)
-            wait(result)
+            if finish is not None:
+                finish(result)
             return result
 
         return call_and_wait
 
-    def into_new_output(self, function: Callable[..., Any]) -> Target:
-        """Another function on the same operands; an ``out=`` array of the test stays untouched."""
-        kwargs = dict(self.kwargs or {})
-        if kwargs.get("out") is not None:
-            import numpy as np
+    @property
+    def timed_kwargs(self) -> Mapping[str, Any]:
+        """The keyword arguments that go with :meth:`timed`."""
+        kwargs = self.kwargs or {}
+        return kwargs if TAKEN.isdisjoint(kwargs) else {}
 
-            kwargs["out"] = np.empty_like(kwargs["out"])
-        return Target(function, self.args, kwargs)
+    def first_call(self, unfinished: Callable[[], bool]) -> tuple[Target, Any, float]:
+        """Call once, and find out how such a call is waited for.
+
+        Args:
+            unfinished: whether an engine still has work, asked right after the call.
+
+        Returns:
+            The target that knows how to finish, the result, and the seconds of the call including
+            its wait, but not the search for something to wait for.
+        """
+        start = time.perf_counter()
+        result = self.function(*self.args, **(self.kwargs or {}))
+        returned = time.perf_counter()
+        left = unfinished()
+        finish: Callable[[Any], object] | None = None
+        if wait(result):
+            finish = wait
+        elif left:
+            finish = wait_for_all
+            wait_for_all(result)
+        end = time.perf_counter() if finish is not None else returned
+        return replace(self, finish=finish), result, end - start
+
+    def with_own_output(self, function: Callable[..., Any], operands: int) -> Target:
+        """Another function on the same operands, into an output array of its own.
+
+        Args:
+            function: called as this target's function is.
+            operands: positional arguments that are read; one that follows them is the output.
+        """
+        args, kwargs = list(self.args), dict(self.kwargs or {})
+        if len(args) > operands and args[operands] is not None:
+            args[operands] = same_layout(args[operands])
+        if kwargs.get("out") is not None:
+            kwargs["out"] = same_layout(kwargs["out"])
+        return Target(function, tuple(args), kwargs)
 
     def describe(self) -> dict[str, Any]:
         """The arguments of the ``call`` slice: function, argument shapes and dtypes."""
@@ -92,6 +169,7 @@ class Pedantic:
         kwargs: keyword arguments, unless ``setup`` returns them.
         setup: called before each call; may return ``(args, kwargs)``.
         teardown: called after each call with its arguments.
+        finish: waits for what a call left pending, as in Target.
     """
 
     function: Callable[..., Any]
@@ -99,6 +177,7 @@ class Pedantic:
     kwargs: Mapping[str, Any]
     setup: Callable[[], Any] | None = None
     teardown: Callable[..., Any] | None = None
+    finish: Callable[[Any], object] | None = None
 
     def check(self, rounds: int, iterations: int, warmup_rounds: int) -> None:
         """Refuse what ``benchmark.pedantic`` refuses, before the first call and not after it.
@@ -130,7 +209,7 @@ class Pedantic:
                 raise TypeError("setup returned the arguments, so args and kwargs must be empty")
             args, kwargs = made
         try:
-            yield Target(self.function, tuple(args), kwargs)
+            yield Target(self.function, tuple(args), kwargs, self.finish)
         finally:
             if self.teardown is not None:
                 self.teardown(*args, **kwargs)

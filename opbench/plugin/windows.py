@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
 from opbench import profiler
-from opbench.errors import StateError
+from opbench.errors import OpbenchWarning, OperatorError, StateError
 from opbench.plugin.settings import Settings
 from opbench.plugin.target import Target
 
-__all__ = ["Prepared", "Windows"]
+__all__ = ["Prepared", "Windows", "mark_used"]
 
 Prepared = Callable[[], AbstractContextManager[Target]]
 """Makes the target ready for one call, and tidies up behind it."""
+
+
+def mark_used(benchmark: Any) -> None:
+    """Tell pytest-benchmark that its fixture was used: a trace is a use of it, and so is an error.
+
+    A warning filter would do, but without pytest's warnings plugin it would outlive the test.
+    """
+    if getattr(benchmark, "_mode", "unknown") is None:
+        benchmark._mode = "opbench"  # noqa: SLF001 - pytest-benchmark offers no other way
 
 
 class Windows:
@@ -23,17 +33,21 @@ class Windows:
     Args:
         nodeid: the test, named in errors and to whoever else wants the recorder.
         timed: whether the test's benchmark has run; asked when a window opens and closes.
+        raise_failures: waits for pending work, and raises the first failure that no wait has.
 
     Attributes:
         traces: of the finished windows, in order.
         profiled: whether the benchmark ran while a window was open.
     """
 
-    def __init__(self, nodeid: str, timed: Callable[[], bool]) -> None:
+    def __init__(
+        self, nodeid: str, timed: Callable[[], bool], raise_failures: Callable[[], None]
+    ) -> None:
         self.traces: list[profiler.Trace] = []
         self.profiled = False
         self._nodeid = nodeid
         self._timed = timed
+        self._raise_failures = raise_failures
         self._timed_at_open = False
         self._window: profiler.IterationWindow | None = None
 
@@ -62,7 +76,15 @@ class Windows:
     def draw(
         self, settings: Settings, iterations: int, begin: int, end: int
     ) -> profiler.IterationWindow:
-        """A window that opens the recorder when its iteration ``begin`` does."""
+        """A window that opens the recorder when its iteration ``begin`` does.
+
+        An operator that failed before, and whose result nobody read, is none of this window's; it
+        is warned about here.
+        """
+        try:
+            self._raise_failures()
+        except OperatorError as error:
+            warnings.warn(f"{self._nodeid}: {error}", OpbenchWarning, stacklevel=4)
         self._window = profiler.IterationWindow(
             profiler.RECORDER,
             iterations,
@@ -76,7 +98,7 @@ class Windows:
         return self._window
 
     def close(self) -> None:
-        """Close the open window, if there is one, and keep its trace."""
+        """Close the open window, if there is one, and keep its trace; raises no failure."""
         if self._window is None:
             return
         window, self._window = self._window, None
@@ -86,15 +108,24 @@ class Windows:
             self.traces.append(window.trace)
 
     def loop(self, settings: Settings) -> Iterator[int]:
-        """Yield every iteration; the whole body of the caller's loop is in the window."""
+        """Yield every iteration; the whole body of the caller's loop is in the window.
+
+        Raises:
+            OperatorError: an operator failed inside the window, and no wait has said so.
+        """
         window = self.draw(settings, settings.iterations, settings.begin, settings.end)
         try:
-            yield from window
+            index = -1
+            for index in window:
+                yield index
+            # A stop() in the body ends the window, not the loop.
+            yield from range(index + 1, settings.iterations)
         finally:
             # A break or an exception in the loop's body closes the generator, and so the window;
             # another window may stand there by then.
             if self._window is window:
                 self.close()
+        self._raise_failures()
 
     def record(self, settings: Settings, end: int, begin: int, prepared: Prepared) -> Any:
         """Run iterations ``0 .. end-1`` of a target, recording from ``begin``; the last result.

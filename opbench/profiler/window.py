@@ -182,7 +182,7 @@ class IterationWindow:
 
 
 def _checked(iterations: int, begin: int, end: int, source: str) -> tuple[int, int, int]:
-    place = f" in {source}" if source else ""
+    place = f" ({source})" if source else ""
     for name, value in (("iterations", iterations), ("begin", begin), ("end", end)):
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise WindowError(f"{name}{place} must be a whole number, not {value!r}")
@@ -193,7 +193,7 @@ def _checked(iterations: int, begin: int, end: int, source: str) -> tuple[int, i
         )
     if not 0 <= begin < end <= iterations:
         raise WindowError(
-            f"window{place} is impossible: begin {begin}, end {end}, iterations {iterations}; "
+            f"the window{place} is impossible: begin {begin}, end {end}, iterations {iterations}; "
             "it must hold that 0 <= begin < end <= iterations"
         )
     return iterations, begin, end

@@ -76,7 +76,7 @@ def section_lines(rows: Sequence[BenchmarkRow], style: Style) -> list[str]:
         Column("benchmark", [row.label for row in rows], name=True),
         Column(
             "median",
-            ["trace only" if row.median is None else format_seconds(row.median) for row in rows],
+            [_median(row) for row in rows],
         ),
         Column("GFLOP/s", [row.gflops for row in rows], droppable=True),
         Column("vs NumPy", [row.against_numpy for row in rows], droppable=True),
@@ -96,6 +96,12 @@ def section_lines(rows: Sequence[BenchmarkRow], style: Style) -> list[str]:
     if folders and not any(folders[0] in line for line in lines):
         lines += [style(f"traces in {', '.join(folders)}")]
     return lines + [style(line) for line in (*_first_calls(rows), *_notes(rows))]
+
+
+def _median(row: BenchmarkRow) -> str:
+    if row.median is not None:
+        return format_seconds(row.median)
+    return "trace only" if row.trace else DASH
 
 
 def _says_something(column: Column) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from opbench.runtime import nd, random, sym
 from opbench.runtime.context import Context, cpu, gpu
+from opbench.runtime.engine import idle
 from opbench.runtime.executor import Executor
 from opbench.runtime.ndarray import NDArray
 from opbench.runtime.symbol import Symbol
 
-__all__ = ["Context", "Executor", "NDArray", "Symbol", "cpu", "gpu", "nd", "random", "sym"]
+__all__ = ["Context", "Executor", "NDArray", "Symbol", "cpu", "gpu", "idle", "nd", "random", "sym"]

@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from opbench.errors import ForkError, OperatorError
 from opbench.runtime.recording import RECORDER
 
-__all__ = ["ENGINE", "Engine", "Failure", "Task"]
+__all__ = ["ENGINE", "Engine", "Failure", "Task", "idle"]
 
 # How long the interpreter's exit waits for the operator that is being computed.
 EXIT_SECONDS = 10.0
@@ -123,6 +123,7 @@ class Engine:
         self._starting = threading.RLock()
         self._worker: threading.Thread | None = None
         self._failure: Failure | None = None
+        self._last: Task | None = None
         self._forked = False
         self._closed = False
 
@@ -139,8 +140,16 @@ class Engine:
         if self._worker is None:
             self._start()
         task = Task(self, work)
+        # First in first out: when the last one is done, all are.
+        self._last = task
         self._queue.put(task)
         return task
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything submitted so far is done."""
+        last = self._last
+        return last is None or last.done
 
     def wait_all(self) -> None:
         """Return when everything submitted before is done; never raises for a failed operator."""
@@ -218,5 +227,12 @@ def _nothing() -> None:
 
 
 ENGINE = Engine()
+
+
+def idle() -> bool:
+    """Whether everything that was submitted to this process's engine is done; never waits."""
+    return ENGINE.idle
+
+
 RECORDER.add_synchroniser(ENGINE.wait_all)
 os.register_at_fork(after_in_child=ENGINE.detach)

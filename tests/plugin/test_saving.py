@@ -105,7 +105,7 @@ def test_a_failed_tests_numbers_never_reach_a_saved_run_and_its_trace_is_kept(pr
     (run,) = runs(project)
     assert [bench["name"] for bench in run["benchmarks"]] == ["test_right"]
     assert len(project.traces()) == 2
-    result.stdout.fnmatch_lines(["test_wrong: failed, so its times are not saved"])
+    result.stdout.fnmatch_lines(["test_wrong: did not pass, so its times are not saved"])
 
 
 def test_profiled_times_are_compared_neither_as_candidate_nor_as_baseline(project):
@@ -126,22 +126,40 @@ def test_profiled_times_are_compared_neither_as_candidate_nor_as_baseline(projec
     assert "(0004_" not in result.stdout.str()
 
 
-def test_saved_rounds_are_bounded_and_a_users_own_min_time_is_kept(project):
+def test_a_round_is_a_20th_of_the_time_unless_a_user_chose_its_length(project):
     project.ini(KEEP)
     project.file(
         test_it="""
         import pytest
         def test_plain(benchmark): benchmark(lambda: None)
+        def test_ours(profiler): profiler(len, ())
         @pytest.mark.benchmark(min_time=0.000005, group="mine")
         def test_chosen(benchmark): benchmark(lambda: None)
+        @pytest.mark.benchmark(max_time=0.04)
+        def test_longer(benchmark): benchmark(lambda: None)
+        @pytest.mark.benchmark(max_time=0.000001)
+        def test_tiny(benchmark): benchmark(lambda: None)
         """
     )
-    project.run("--benchmark-only", "--benchmark-max-time=0.1")
+    project.run("--benchmark-only", "--benchmark-max-time=0.02")
     (run,) = runs(project)
-    plain, chosen = run["benchmarks"]
-    assert plain["stats"]["rounds"] <= 21
-    assert chosen["stats"]["rounds"] > 1000
-    assert chosen["group"] == "mine"
+    lengths = {bench["name"]: bench["options"]["min_time"] for bench in run["benchmarks"]}
+    assert lengths == {
+        "test_plain": pytest.approx(0.001),
+        "test_ours": pytest.approx(0.001),
+        "test_chosen": pytest.approx(0.000005),
+        "test_longer": pytest.approx(0.002),
+        "test_tiny": pytest.approx(0.000005),  # never below pytest-benchmark's own
+    }
+    assert [b["group"] for b in run["benchmarks"] if b["name"] == "test_chosen"] == ["mine"]
+
+
+def test_a_round_length_given_on_the_command_line_is_kept_also_if_it_is_the_default(project):
+    project.ini(KEEP)
+    project.file(test_it=ONE)
+    project.run("--benchmark-only", FAST, "--benchmark-min-time=0.000005")
+    (run,) = runs(project)
+    assert run["benchmarks"][0]["options"]["min_time"] == pytest.approx(0.000005)
 
 
 def test_numbers_of_numpy_are_saved_as_numbers_and_nan_as_null(project):
@@ -157,6 +175,92 @@ def test_numbers_of_numpy_are_saved_as_numbers_and_nan_as_null(project):
     project.run("--benchmark-only", FAST)
     (run,) = runs(project)
     assert run["benchmarks"][0]["extra_info"] == {"count": 3, "bad": None}
+
+
+def test_an_interrupted_run_is_not_saved(project):
+    project.ini(KEEP)
+    project.file(
+        test_it="""
+        def test_done(profiler): profiler(len, ())
+        def test_interrupted(profiler):
+            calls = []
+            def work():
+                calls.append(1)
+                if len(calls) > 3: raise KeyboardInterrupt
+            profiler(work)
+        """
+    )
+    result = project.run("--benchmark-only", FAST, code=2)
+    assert runs(project) == []
+    result.stdout.fnmatch_lines(["not saved: the run was interrupted"])
+
+
+def test_times_of_a_test_that_did_not_pass_for_any_reason_are_not_saved(project):
+    project.ini(KEEP)
+    project.file(
+        test_it="""
+        import pytest
+        @pytest.mark.xfail
+        def test_xfail(profiler): profiler(len, ()); assert 0
+        def test_skip(profiler): profiler(len, ()); pytest.skip("later")
+        @pytest.fixture
+        def breaks():
+            yield
+            assert 0
+        def test_teardown(breaks, profiler): profiler(len, ())
+        def test_right(profiler): profiler(len, ())
+        def test_plain_wrong(benchmark): benchmark(len, ()); assert 0
+        """
+    )
+    project.run("--benchmark-only", FAST, code=1)
+    (run,) = runs(project)
+    assert [bench["name"] for bench in run["benchmarks"]] == ["test_right"]
+
+
+def test_a_run_in_which_nothing_passed_is_no_baseline(project):
+    project.ini(KEEP)
+    project.file(test_it="def test_wrong(profiler): profiler(len, ()); assert 0")
+    result = project.run("--benchmark-only", FAST, code=1)
+    assert runs(project) == []
+    result.stdout.fnmatch_lines(["not saved: no benchmark passed, so there is nothing to save"])
+
+
+@pytest.mark.parametrize("options", [["--collect-only"], ["-k", "nothing"]])
+def test_a_run_without_benchmarks_says_nothing_of_saving(project, options):
+    project.ini(KEEP)
+    project.file(test_it=ONE)
+    code = 0 if "--collect-only" in options else 5
+    result = project.run("--benchmark-only", "-W", "error", *options, code=code)
+    assert "timed -" not in result.stdout.str()
+    assert not (project.path / "results" / "traces").exists()
+
+
+def test_a_storage_given_with_the_value_of_the_default_is_the_users(project):
+    project.ini(KEEP)
+    project.file(test_it=ONE)
+    storage = "--benchmark-storage=file://./.benchmarks"
+    project.run("--benchmark-only", storage, "--benchmark-autosave", FAST)
+    assert runs(project) == []
+    assert list((project.path / ".benchmarks").rglob("0001_*.json"))
+
+
+def test_enable_wins_over_disable_for_saving_too(project):
+    project.ini(KEEP)
+    project.file(test_it=ONE)
+    project.run("--benchmark-only", "--benchmark-disable", "--benchmark-enable", FAST)
+    assert len(runs(project)) == 1
+
+
+def test_a_summary_survives_a_new_extra_info(project):
+    project.file(
+        test_it="""
+        def test_it(profiler, benchmark):
+            profiler(len, ())
+            benchmark.extra_info = {"mine": 1}
+        """
+    )
+    benches, _ = project.bench()
+    assert benches["test_it"]["extra_info"]["opbench"]["first_call"] > 0
 
 
 # ---- folders that cannot be written
@@ -188,32 +292,48 @@ def test_an_unwritable_results_folder_costs_the_traces_and_not_the_timings(proje
     result.stdout.fnmatch_lines(["opbench: /proc/opbench/traces cannot be written*"])
 
 
-def test_a_full_disk_keeps_the_old_trace_and_says_so(project):
+def test_a_full_disk_keeps_the_old_trace_and_says_so(project, monkeypatch):
     project.file(
         test_it=ONE,
         conftest="""
         import errno, os, pytest
-        from opbench import profiler
+        real = os.replace
         @pytest.fixture(autouse=True)
         def full(monkeypatch):
-            def write(trace, path):
-                from opbench.errors import TraceWriteError
-                raise TraceWriteError(f"trace {path} could not be written: No space left on device")
-            if os.environ.get("FULL"):
-                monkeypatch.setattr(profiler, "write", write)
-            yield
+            def replace(source, destination):
+                if os.environ.get("FULL") and str(destination).endswith(".trace.json"):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(source))
+                return real(source, destination)
+            monkeypatch.setattr(os, "replace", replace)
         """,
     )
     project.run(FAST)
-    (before,) = (path.read_bytes() for path in (project.path / "results/traces").glob("*.json"))
-    os.environ["FULL"] = "1"
-    try:
-        result = project.run(FAST)
-    finally:
-        del os.environ["FULL"]
-    (after,) = (path.read_bytes() for path in (project.path / "results/traces").glob("*.json"))
-    assert after == before
-    result.stdout.fnmatch_lines(["test_one: trace *could not be written: No space left on device*"])
+    folder = project.path / "results" / "traces"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setenv("FULL", "1")
+    result = project.run(FAST)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    result.stdout.fnmatch_lines(["test_one: *No space left on device*"])
+
+
+def test_a_link_to_nowhere_and_a_file_are_said_as_what_they_are(project):
+    project.file(test_it=ONE)
+    (project.path / "gone").symlink_to("nowhere")
+    result = project.run(FAST, "--opbench-results=gone")
+    result.stdout.fnmatch_lines(["opbench: *(gone is a link to nowhere, which does not exist)*"])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("~no-such-user/x", "*--opbench-results is '~no-such-user/x'*name a folder*"),
+        (" ", "*--opbench-results is blank*"),
+    ],
+)
+def test_a_results_folder_that_is_none_is_a_usage_error(project, given, words):
+    project.file(test_it=ONE)
+    result = project.run(f"--opbench-results={given}", code=4)
+    result.stderr.fnmatch_lines(["ERROR: " + words])
 
 
 def test_traces_and_runs_carry_their_own_ignore_file(project):
@@ -243,6 +363,7 @@ def test_a_name_is_the_slug_and_8_hex_digits():
         "a.py::test[\udcff]",
         "a.py::[]",
         "a.py::test[a::b]",
+        "a.py::TestIt::test[b]",
     ],
 )
 def test_any_test_id_gives_a_short_ascii_name_in_the_folder(nodeid):
@@ -251,6 +372,10 @@ def test_any_test_id_gives_a_short_ascii_name_in_the_folder(nodeid):
     assert len(name) <= 100 + 1 + 8 + len(".trace.json")
     assert not set(name) & set("/\\'\" :")
     assert not name.startswith(".")
+
+
+def test_a_parameter_with_colons_does_not_hide_the_test():
+    assert trace_name("a.py::TestIt::test_it[a::b]").startswith("test_it_a_b-")
 
 
 def test_ids_that_differ_only_in_lost_characters_keep_apart():

@@ -54,6 +54,7 @@ def test_a_slow_call_gets_2_iterations_unless_somebody_chose():
     [
         ({"iterations": "many"}, "iterations in the marker must be a whole number, not 'many'"),
         ({"iterations": 2.5}, "must be a whole number, not 2.5"),
+        ({"iterations": float("inf")}, "must be a whole number, not inf"),
         ({"begin": True}, "begin in the marker must be a whole number, not True"),
         ({"mode": "symbolc"}, "symbolic"),
         ({"trace": "yes"}, "trace in the marker is 'yes'"),

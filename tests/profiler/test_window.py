@@ -89,7 +89,7 @@ def test_an_impossible_window_names_its_source_and_its_values(recorder, iteratio
 
 @pytest.mark.parametrize("wrong", [2.0, "2", True, None])
 def test_what_is_no_whole_number_is_refused_by_name(recorder, wrong):
-    with pytest.raises(WindowError, match=r"begin in ini must be a whole number"):
+    with pytest.raises(WindowError, match=r"begin \(ini\) must be a whole number"):
         IterationWindow(recorder, 5, begin=wrong, source="ini")
 
 
