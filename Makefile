@@ -6,39 +6,45 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Another environment's settings must not reach into this one.
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTEST_ADDOPTS
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+unexport PYTEST_ADDOPTS PYTEST_PLUGINS PYTEST_DISABLE_PLUGIN_AUTOLOAD
 
 .DEFAULT_GOAL := help
 .PHONY: help bench test lint clean
 
 help:
 	@echo "make bench   time, trace and save every benchmark (about 3 minutes)"
-	@echo "make test    run the tests"
+	@echo "make test    run the tests (about 5 minutes)"
 	@echo "make lint    ruff and mypy"
 	@echo "make clean   remove .venv, caches, traces and saved runs"
 
-# Installed again whenever pyproject.toml changes; the stamp is written last, so that an
-# interrupted installation is repeated.
-$(VENV)/installed: pyproject.toml
+# Each stamp is written last, so that an interrupted installation is repeated; a change of
+# pyproject.toml makes the environment anew.
+$(VENV)/has-opbench: pyproject.toml
 	@echo "opbench: making a virtual environment in $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv --clear $(VENV)
-	@echo "opbench: installing opbench and its dependencies (a minute or two)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	@echo "opbench: installing opbench with numpy, numba and pytest-benchmark (about a minute)"
+	@$(PIP) --editable .
 	@touch $@
-	@echo "opbench: installed"
 
-bench: $(VENV)/installed
-	@echo "opbench: timing and tracing every benchmark"
+$(VENV)/has-tools: $(VENV)/has-opbench
+	@echo "opbench: installing what only tests and lint need (less than a minute)"
+	@$(PIP) --editable '.[test,lint]'
+	@touch $@
+
+bench: $(VENV)/has-opbench
+	@echo "opbench: timing and tracing every benchmark (about 3 minutes)"
 	@$(BIN)/python -m pytest --benchmark-only tests/bench
 
-test: $(VENV)/installed
+test: $(VENV)/has-tools
 	@echo "opbench: running the tests"
 	@$(BIN)/python -m pytest --benchmark-skip
 	@echo "opbench: running the small benchmarks once each"
 	@$(BIN)/python -m pytest --benchmark-disable -m "not long" tests/bench
 
-lint: $(VENV)/installed
+lint: $(VENV)/has-tools
 	@echo "opbench: ruff"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -46,6 +52,7 @@ lint: $(VENV)/installed
 	@$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .benchmarks .hypothesis
+	rm -rf $(VENV) build dist *.egg-info
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .benchmarks .hypothesis
 	rm -rf results/runs results/traces results/reports
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
