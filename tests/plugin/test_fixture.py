@@ -206,6 +206,77 @@ def test_a_cold_fast_function_gets_20_rounds_of_many_iterations(project):
     result.stdout.fnmatch_lines(["first call: test_tiny * (compiled)*"])
 
 
+def test_calibration_does_not_overshoot_the_length_of_a_round(project):
+    """By a fake timer: with pytest-benchmark's own precision this is 5 rounds of 10,000."""
+    project.file(
+        clock="""
+        now = 0
+        def timer():
+            global now
+            now += 1
+            return now / 1e9
+        def work():
+            global now
+            now += 24_000
+        """,
+        test_it="""
+        import clock
+        def test_it(profiler, benchmark):
+            profiler(clock.work)
+            assert benchmark.stats.iterations == 2084
+            assert len(benchmark.stats.stats.data) == 20
+        """,
+    )
+    project.run("--benchmark-timer=clock.timer", "--benchmark-max-time=1", "--opbench-trace=off")
+
+
+def test_a_function_over_5_seconds_gets_2_iterations_and_the_section_says_so(project):
+    project.file(
+        conftest="""
+        import opbench.plugin.fixture
+        opbench.plugin.fixture.SLOW_CALL_SECONDS = 0
+        """,
+        test_it="""
+        calls = []
+        def test_slow(profiler): profiler(calls.append, 1)
+        def test_chosen(profiler): profiler.options(iterations=3)(calls.append, 1)
+        """,
+    )
+    benches, result = project.bench()
+    slow, chosen = (benches[name]["extra_info"]["opbench"] for name in ("test_slow", "test_chosen"))
+    assert (slow["iterations"], slow["begin"], slow["end"]) == (2, 1, 2)
+    assert chosen["iterations"] == 3
+    result.stdout.fnmatch_lines(["test_slow: 2 profiled iterations only, as a call takes over *"])
+
+
+def test_the_three_forms_of_a_case_are_told_apart_and_compared(project):
+    project.file(
+        test_it="""
+        import numpy as np
+        from opbench import cpu, kernels, nd, sym
+        x = np.ones((8, 8), "f4")
+        def test_imperative(profiler): profiler(nd.dot, nd.array(x), nd.array(x))
+        def test_symbolic(profiler):
+            args = {"a": x, "b": x}
+            profiler(sym.dot(sym.var("a"), sym.var("b")).bind(cpu(), args).forward)
+        def test_kernel(profiler): profiler(kernels.dot, x, x, out=x.copy())
+        """
+    )
+    benches, result = project.bench()
+    forms = [bench["extra_info"]["opbench"]["form"] for bench in benches.values()]
+    assert forms == ["imperative", "symbolic", "kernel"]
+    assert {bench["extra_info"]["opbench"]["flop"] for bench in benches.values()} == {1024}
+    assert "ratio" in benches["test_kernel"]["extra_info"]["opbench"]["reference"]
+    result.stdout.fnmatch_lines(
+        [
+            "benchmark *median *GFLOP/s *vs NumPy*",
+            "dot imperative 8² f32 *[+-]* *s",
+            "dot symbolic 8² f32 *[+-]* *s",
+            "dot kernel 8² f32 *×",
+        ]
+    )
+
+
 def test_pedantic_sets_up_each_call_and_records_only_the_call(project):
     project.file(
         test_it="""
