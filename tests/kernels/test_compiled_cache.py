@@ -118,7 +118,10 @@ def fresh_process(room, **environment):
     """Cache hits and the cache's type in a fresh process."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", COUNT],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{room.parents[1]}{os.pathsep}{ROOT}"}
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": f"{room.parents[1]}{os.pathsep}{ROOT}",
+        }
         | {"PYTHONDONTWRITEBYTECODE": "1"}
         | environment,
         capture_output=True,
@@ -139,7 +142,10 @@ def block(room):
 
 def test_a_read_only_install_uses_numbas_folder_of_the_user(room, tmp_path):
     block(room)
-    environment = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home")}
+    environment = {
+        "HOME": str(tmp_path / "home"),
+        "XDG_CACHE_HOME": str(tmp_path / "home"),
+    }
     assert fresh_process(room, **environment) == ["0", "FolderCache"]
     assert fresh_process(room, **environment) == ["1", "FolderCache"]
 

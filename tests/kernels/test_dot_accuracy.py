@@ -43,15 +43,19 @@ def check(result, a, b):
     assert np.all(abs(result - exact) <= bound), np.max(abs(result - exact) - bound)
 
 
-@pytest.fixture(params=FLOATS + INTEGERS)
+@pytest.fixture(params=FLOATS)
 def dtype(request):
+    """The integers join where little has to be compiled for them."""
     return request.param
 
 
-def blocked(dtype, *, parallel=True):
-    """A dot with blocks so small that modest shapes cross every edge: KC 8, MC 2·MR, NC 2·NR."""
-    family = Family(np.dtype(dtype), machine.Blocks(8, 2 * MR, 2 * columns(dtype)))
-    family.serial_gemm = family.serial_gemv = 0 if parallel else 1 << 60
+def blocked(dtype, *, parallel=True, span=0):
+    """A dot with blocks so small that modest shapes cross every edge: KC 8, MC 2·MR, NC 2·NR.
+
+    B is packed, but with a large `span` read where it lies.
+    """
+    family = Family(np.dtype(dtype), machine.Blocks(8, 2 * MR, 2 * columns(dtype), span))
+    family.serial_gemm = family.serial_gemv = -1 if parallel else 1 << 60
 
     def dot(a, b):
         out = np.full(a.shape[:-1] + b.shape[1:], 77, dtype)
@@ -69,9 +73,9 @@ def around(*edges):
 # ---- block edges ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("parallel", [True, False])
-def test_every_edge_of_the_blocks_in_m_and_n(dtype, parallel):
-    dot, nr = blocked(dtype, parallel=parallel), columns(dtype)
+@pytest.mark.parametrize(("parallel", "span"), [(True, 0), (False, 0), (False, 1 << 40)])
+def test_every_edge_of_the_blocks_in_m_and_n(dtype, parallel, span):
+    dot, nr = blocked(dtype, parallel=parallel, span=span), columns(dtype)
     for m in around(1, MR, 2 * MR, 4 * MR):
         for n in around(1, nr, 2 * nr, 4 * nr):
             k = 7 + (m + n) % 3
@@ -86,7 +90,24 @@ def test_every_edge_of_kc(dtype):
         check(dot(a, b), a, b)
 
 
-@pytest.mark.parametrize("shape", [(300, 700, 200), (129, 257, 4100), (2100, 33, 70)])
+@pytest.mark.parametrize("n", range(1, 36))
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+def test_small_products(dtype, n):
+    for m, k in ((n, n), (3, 2), (1, n), (n, 1), (2 * MR + 1, 5)):
+        a, b, c = (
+            uniform((m, k), dtype),
+            uniform((k, n), dtype, 1),
+            uniform((n, k), dtype, 2),
+        )
+        check(kernels.dot(a, b), a, b)
+        check(kernels.dot(a, c.T), a, c.T)
+        check(kernels.dot(c, a.T), c, a.T)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(300, 700, 200), (129, 257, 4100), (2100, 33, 70), (60, 9000, 50), (2, 9000, 3)],
+)
 def test_the_blocks_of_this_machine(dtype, shape):
     m, k, n = shape
     a, b = uniform((m, k), dtype), uniform((k, n), dtype, 1)
@@ -104,6 +125,7 @@ def test_matrix_times_vector(dtype, m, k):
         check(kernels.dot(z, np.asarray(a, order=order)), z, a)
 
 
+@pytest.mark.parametrize("dtype", [*FLOATS, "int64"])
 @pytest.mark.parametrize("k", [1, 2, 15, 16, 17, 33, 16383, 16384, 16385, 300_000])
 def test_vector_times_vector(dtype, k):
     x, y = uniform(k, dtype), uniform(k, dtype, 1)
@@ -213,9 +235,24 @@ def test_integers_at_the_edge_wrap_around_as_numpys(name):
 
 
 @pytest.mark.parametrize("name", FLOATS)
+def test_the_same_bits_from_the_small_kernel(name):
+    a, b = uniform((33, 64), name), uniform((64, 41), name, 1)
+    family = Family(np.dtype(name))
+    family.serial_gemm = 0
+    out = np.empty((33, 41), name)
+    door.compute(family, a, b, out)
+    np.testing.assert_array_equal(kernels.dot(a, b), out)
+    np.testing.assert_array_equal(kernels.dot(a, np.asfortranarray(b)), out)
+
+
+@pytest.mark.parametrize("name", FLOATS)
 def test_the_same_bits_on_one_thread_and_on_several(name):
     a, b = uniform((137, 401), name), uniform((401, 150), name, 1)
     several, one = (blocked(name, parallel=parallel) for parallel in (True, False))
     np.testing.assert_array_equal(several(a, b), one(a, b))
+    np.testing.assert_array_equal(several(a, b), blocked(name, span=1 << 40)(a, b))
+    deep = uniform((30, 5000), name), uniform((5000, 20), name, 1)
+    split, whole = (blocked(name, parallel=parallel) for parallel in (True, False))
+    np.testing.assert_array_equal(split(*deep), whole(*deep))
     for x, y in ((a, b[:, 0]), (a.T, a[:, 0]), (a[0], b[:, 0])):
         np.testing.assert_array_equal(several(x, y), one(x, y))

@@ -11,10 +11,10 @@ from opbench.kernels.dot.machine import Blocks, RegisterTile
 @pytest.mark.parametrize(
     ("features", "tile"),
     [
-        ("+sse2,+avx,+avx2,+fma,+avx512f", RegisterTile(64, 14, 2)),
+        ("+sse2,+avx,+avx2,+fma,+avx512f", RegisterTile(64, 6, 4, free_masks=True)),
         ("+sse2,+avx,+avx2,+fma,-avx512f", RegisterTile(32, 6, 2)),
         ("+sse2,+avx", RegisterTile(16, 6, 2)),
-        ("+fp-armv8,+neon", RegisterTile(16, 8, 3)),
+        ("+fp-armv8,+neon", RegisterTile(16, 6, 4)),
         ("", RegisterTile(16, 6, 2)),
     ],
 )
@@ -22,7 +22,10 @@ def test_the_register_tile_follows_the_features(features, tile):
     assert machine.register_tile(features) == tile
 
 
-@pytest.mark.parametrize(("features", "registers"), [("+avx512f", 32), ("+avx2", 16), ("", 16)])
+@pytest.mark.parametrize(
+    ("features", "registers"),
+    [("+avx512f", 32), ("+neon", 32), ("+avx2", 16), ("", 16)],
+)
 def test_accumulators_a_row_of_b_and_a_broadcast_fit_the_registers(features, registers):
     tile = machine.register_tile(features)
     assert tile.rows * tile.vectors + tile.vectors + 1 <= registers
@@ -55,8 +58,16 @@ def test_cache_sizes_are_read_where_the_system_tells_them(tmp_path):
 
 def test_blocks_fill_the_caches_and_are_whole_micro_tiles():
     tile = RegisterTile(32, 6, 2)
-    blocks = machine.blocks_for(4, tile, 32 << 10, 512 << 10)
-    assert blocks == Blocks(512, 156, 2048)
-    assert blocks.kc * tile.columns(4) * 4 == 32 << 10
+    blocks = machine.blocks_for(4, tile, 256 << 10)
+    assert blocks == Blocks(512, 60, 1024, 256 << 10)
     assert blocks.mc % tile.rows == 0
-    assert machine.blocks_for(8, tile, 1, 1) == Blocks(64, 6, 2048)
+    wide = machine.blocks_for(8, RegisterTile(64, 6, 4), 256 << 10)
+    assert wide.kc * wide.mc * 8 <= 128 << 10
+    assert wide.kc * tile.columns(8) * 8 <= 32 << 10
+
+
+@pytest.mark.parametrize("l2", [1, 64 << 10, 1 << 30])
+def test_blocks_stay_sane_whatever_the_system_says(l2):
+    blocks = machine.blocks_for(8, RegisterTile(16, 6, 2), l2)
+    assert 128 <= blocks.kc <= 512
+    assert blocks.mc >= 6

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from numba import njit
 
-from opbench.kernels.dot import gemv, loops, microkernel, reference
+from opbench.kernels.dot import gemv, loops, microkernel, packing, reference, small
 
 MR, ROW_BYTES = microkernel.MR, microkernel.ROW_BYTES
 
 
 @njit
-def micro_kernel(A, p, B, q, C, i, j, add):
+def micro_kernel(A, B, q, C, i, j, rows, columns, add):
     """The intrinsic, callable from Python."""
-    microkernel.micro_kernel(A, p, B, q, C, i, j, add)
+    microkernel.micro_kernel(A, B, q, C, i, j, rows, columns, add)
 
 
 @njit
@@ -57,60 +57,95 @@ def whole(shape, dtype, seed=0):
     return np.random.default_rng(seed).integers(-9, 10, shape).astype(dtype)
 
 
-@pytest.mark.parametrize("kc", [1, 2, 3, 33])
+def columns_of(dtype):
+    """NR for that dtype."""
+    return ROW_BYTES // np.dtype(dtype).itemsize
+
+
+@pytest.mark.parametrize("kc", [1, 2, 33])
 @pytest.mark.parametrize("add", [True, False])
-def test_the_micro_kernel_writes_or_adds_one_micro_tile_and_nothing_else(dtype, kc, add):
-    nr = ROW_BYTES // np.dtype(dtype).itemsize
-    a, b = whole((3, kc, MR), dtype), whole((2, kc, nr), dtype, 1)
-    results = [whole((MR + 4, nr + 6), dtype, 2) for _ in range(2)]
+def test_the_micro_kernel_fills_its_part_of_a_micro_tile_and_nothing_else(dtype, kc, add):
+    nr = columns_of(dtype)
+    a, b = whole((MR + 9, kc), dtype), whole((2, kc, nr), dtype, 1)
+    for rows in range(1, MR + 1):
+        for columns in range(1, nr + 1):
+            results = [whole((MR + 9, nr + 6), dtype, 2) for _ in range(2)]
+            for kernel, c in zip((micro_kernel, reference.micro_kernel), results, strict=True):
+                if kernel is micro_kernel or columns in {1, 2, nr // 2 + 1, nr - 1, nr}:
+                    kernel(a, b, 1, c, 3, 5, rows, columns, add)
+                else:
+                    product = a[3 : 3 + rows] @ b[1][:, :columns]
+                    part = c[3 : 3 + rows, 5 : 5 + columns]
+                    part[...] = part + product if add else product
+            np.testing.assert_array_equal(*results, err_msg=f"{rows} x {columns}")
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "backwards", "spread", "still"])
+def test_the_micro_kernel_reads_a_in_any_layout(dtype, layout):
+    nr, base = columns_of(dtype), whole((2 * MR, 40), dtype)
+    a = {
+        "C": base[:MR, :20],
+        "F": np.asfortranarray(base)[:MR, :20],
+        "backwards": base[MR - 1 :: -1, 19::-1],
+        "spread": base[::2, ::2],
+        "still": np.broadcast_to(base[:1, :1], (MR, 20)),
+    }[layout]
+    b = whole((1, 20, nr), dtype, 1)
+    results = [np.zeros((MR, nr), dtype) for _ in range(2)]
     for kernel, c in zip((micro_kernel, reference.micro_kernel), results, strict=True):
-        kernel(a, 2, b, 1, c, 3, 5, add)
+        kernel(a, b, 0, c, 0, 0, MR, nr, False)
     np.testing.assert_array_equal(*results)
 
 
-@pytest.mark.parametrize("rows", [1, MR - 1, MR, MR + 1, 2 * MR, 3 * MR - 1])
-@pytest.mark.parametrize("kc", [1, 15, 16, 17, 18, 40])
-def test_packing_a_fills_the_panels_and_nothing_else(dtype, rows, kc):
-    source = whole((rows, 2 * kc), dtype)
-    views = {
-        "rows": np.ascontiguousarray(source[:, :kc]),
-        "columns": np.asfortranarray(source[:, :kc]),
-        "neither": source[:, ::2],
-        "backwards": source[::-1, kc:],
-    }
-    panels = -(-rows // MR)
-    for name, view in views.items():
-        results = [np.full((panels + 1, kc, MR), 77, dtype) for _ in range(2)]
-        for pack, into in zip((loops.pack_a, reference.pack_a), results, strict=True):
-            pack(view, into[:panels])
-        np.testing.assert_array_equal(*results, err_msg=name)
+@pytest.mark.parametrize("kc", [1, 15, 16, 17, 40])
+@pytest.mark.parametrize("layout", ["C", "F", "backwards", "spread"])
+def test_packing_fills_the_panels_and_nothing_else(dtype, kc, layout):
+    nr = columns_of(dtype)
+    for columns in (1, nr - 1, nr, nr + 1, 2 * nr, 3 * nr - 2):
+        base = whole((2 * kc, 2 * columns), dtype)
+        view = {
+            "C": base[:kc, :columns],
+            "F": np.asfortranarray(base)[:kc, :columns],
+            "backwards": base[kc - 1 :: -1, columns - 1 :: -1],
+            "spread": base[::2, ::2],
+        }[layout]
+        padded = np.zeros((kc, -(-columns // nr) * nr), dtype)
+        buffers = [np.full(padded.size + 7, 77, dtype) for _ in range(2)]
+        packed, expected = (
+            packing.pack(view, buffers[0]),
+            reference.pack(view, buffers[1], nr),
+        )
+        padded[:, :columns] = view
+        valid = np.arange(expected.shape[0])[:, None, None] * nr + np.arange(nr) < columns
+        np.testing.assert_array_equal(np.where(valid, packed, 0), expected)
+        np.testing.assert_array_equal(buffers[0][padded.size :], 77)
+        assert np.isin(packed[~np.broadcast_to(valid, packed.shape)], [0, *view.flat]).all()
 
 
-@pytest.mark.parametrize("kc", [1, 17, 40])
-def test_packing_b_fills_the_panels_and_nothing_else(dtype, kc):
-    nr = ROW_BYTES // np.dtype(dtype).itemsize
-    for columns in (1, nr - 1, nr, nr + 1, 2 * nr):
-        panels = -(-columns // nr)
-        for order in "CF":
-            view = np.asarray(whole((kc, columns), dtype), order=order).T
-            results = [np.full((panels + 1, kc, nr), 77, dtype) for _ in range(2)]
-            for pack, into in zip((loops.pack_b, reference.pack_b), results, strict=True):
-                pack(view, into[:panels])
-            np.testing.assert_array_equal(*results)
+def test_panels_in_place_are_bs_own_memory(dtype):
+    nr = columns_of(dtype)
+    b = whole((5, 3 * nr), dtype)
+    panels = packing.panels_in_place(b)
+    np.testing.assert_array_equal(panels, reference.pack(b, np.empty(b.size, dtype), nr))
+    assert np.shares_memory(panels, b)
 
 
 @pytest.mark.parametrize("add", [True, False])
-@pytest.mark.parametrize("spread", [1, 2])
-def test_the_macro_kernel_fills_c_and_nothing_else(dtype, add, spread):
-    nr, kc = ROW_BYTES // np.dtype(dtype).itemsize, 5
-    a, b = whole((2, kc, MR), dtype), whole((3, kc, nr), dtype, 1)
-    edges = [np.empty((MR, nr), dtype) for _ in range(2)]
-    results = [whole((2 * MR + 3, spread * 3 * nr + 3), dtype, 2) for _ in range(2)]
-    for kernel, c, edge in zip(
-        (loops.macro_kernel, reference.macro_kernel), results, edges, strict=True
-    ):
-        kernel(a, b, c[1 : 2 * MR - 2, 1 : spread * (3 * nr - 4) : spread], add, edge)
+def test_the_macro_kernel_fills_c_and_nothing_else(dtype, add):
+    nr, kc = columns_of(dtype), 5
+    a, b = whole((2 * MR + 3, kc), dtype), whole((3, kc, nr), dtype, 1)
+    results = [whole((2 * MR + 5, 3 * nr), dtype, 2) for _ in range(2)]
+    for kernel, c in zip((loops.macro_kernel, reference.macro_kernel), results, strict=True):
+        kernel(a, b, c[1 : 2 * MR + 4, 1 : 3 * nr - 3], add)
     np.testing.assert_array_equal(*results)
+
+
+def test_the_classical_loops_are_numpys_product(dtype):
+    a, b = whole((5, 7), dtype), whole((7, 4), dtype, 1)
+    np.testing.assert_array_equal(reference.gemm(a, b), a @ b)
+    y = np.empty(5, dtype)
+    reference.gemv(a, b[:, 0], y)
+    np.testing.assert_array_equal(y, a @ b[:, 0])
 
 
 @pytest.mark.parametrize("k", [1, 15, 31, 32, 33, 100])
@@ -141,7 +176,14 @@ def test_the_counter_hands_out_each_number_once():
 
 @pytest.mark.parametrize(
     ("length", "most", "unit", "expected"),
-    [(10, 4, 1, 4), (9, 4, 1, 3), (4, 4, 1, 4), (1, 4, 1, 1), (13, 6, 4, 8), (12, 6, 6, 6)],
+    [
+        (10, 4, 1, 4),
+        (9, 4, 1, 3),
+        (4, 4, 1, 4),
+        (1, 4, 1, 1),
+        (13, 6, 4, 8),
+        (12, 6, 6, 6),
+    ],
 )
 def test_even_pieces_cover_the_length(length, most, unit, expected):
     piece = loops.even(length, most, unit)
@@ -151,9 +193,31 @@ def test_even_pieces_cover_the_length(length, most, unit, expected):
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4, 7, 64])
 @pytest.mark.parametrize("shape", [(1, 1), (5, 9000), (9000, 5), (4096, 4096), (100, 2049)])
-def test_tiles_are_whole_micro_tiles_and_no_wider_than_nc(shape, workers):
-    rows, columns = loops.grid(*shape, 2048, workers)
-    assert rows > 0
+@pytest.mark.parametrize("k", [1, 300, 10_000])
+def test_tiles_are_whole_micro_tiles_and_no_wider_than_nc(shape, workers, k):
+    rows, columns = loops.grid(*shape, k, 1024, 4, workers)
+    assert rows >= MR
     assert rows % MR == 0
-    assert columns <= 2048
-    assert -(-shape[0] // rows) >= 1
+    assert columns * 4 % microkernel.TILE.vector == 0
+    assert rows <= 1024 + MR
+    assert columns <= 1024
+
+
+def test_a_large_product_gives_each_worker_several_tiles():
+    rows, columns = loops.grid(2048, 2048, 2048, 1024, 4, 2)
+    assert -(-2048 // rows) * -(-2048 // columns) == 2 * loops.TILES_EACH
+
+
+def test_a_product_just_worth_two_threads_gives_each_one_tile():
+    rows, columns = loops.grid(128, 128, 128, 1024, 4, 2)
+    assert -(-128 // rows) * -(-128 // columns) == 2
+
+
+@pytest.mark.parametrize(
+    ("shift", "expected"), [(0, False), (8, False), (9, True), (-8, False), (-9, True)]
+)
+def test_arrays_that_overlap_are_not_apart(shift, expected):
+    base = np.zeros(40, "float32")
+    x, y = base[15:24].reshape(3, 3), base[15 + shift : 24 + shift].reshape(3, 3)
+    assert small.apart(x, y) is expected
+    assert small.apart(x[::-1, ::-1], y.T) is expected

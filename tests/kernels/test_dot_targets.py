@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ PRODUCTS = """
 import numpy as np
 from opbench import kernels
 rng = np.random.default_rng(0)
-for dtype in ("float32", "int64"):
+for dtype in ("float32",):
     for m, k, n in ((37, 41, 53), (150, 70, 160), (1, 300, 300), (300, 300, 1), (1, 99999, 1)):
         a = (9 * rng.uniform(-1, 1, (m, k))).astype(dtype)
         b = (9 * rng.uniform(-1, 1, (k, n))).astype(dtype)
@@ -43,7 +44,10 @@ def run(code, **environment):
 
 TARGETS = {
     "SSE2": ({"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}, 16),
-    "AVX2": ({"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma"}, 32),
+    "AVX2": (
+        {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma"},
+        32,
+    ),
 }
 
 
@@ -60,6 +64,39 @@ def cpu_flags():
     from llvmlite import binding
 
     return {name for name, have in binding.get_host_cpu_features().items() if have}
+
+
+INNER_LOOP = """
+import numpy as np
+from numba import njit, types
+from opbench.kernels.dot import microkernel as m
+
+matrix, panels = (types.Array(types.float32, n, "A", readonly=True) for n in (2, 3))
+def call(A, B, q, C, i, j, rows, columns, add):
+    m.micro_kernel(A, B, q, C, i, j, rows, columns, add)
+function = njit((matrix, panels, types.int64, types.Array(types.float32, 2, "A"),
+    *[types.int64] * 4, types.boolean))(call)
+text, = function.inspect_asm().values()
+blocks = text.replace("\\n.LBB", "\\0.LBB").split("\\0")
+loop = max(blocks, key=lambda block: block.count(MULTIPLY)).split("\\tj")[0]
+print(loop.count(MULTIPLY), loop.count("(%rsp"), m.MR * m.TILE.vectors)
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="reads x86's assembly")
+@pytest.mark.parametrize(
+    ("name", "features", "multiply"),
+    [
+        ("generic", "", "mulps"),
+        ("haswell", "+avx,+avx2,+fma", "vfmadd"),
+        ("skylake-avx512", "+avx,+avx2,+fma,+avx512f,+avx512vl,+avx512dq,+avx512bw", "vfmadd"),
+    ],
+)
+def test_the_inner_loop_keeps_all_accumulators_in_registers(name, features, multiply):
+    code = INNER_LOOP.replace("MULTIPLY", repr(multiply))
+    found, spilled, wanted = run(code, NUMBA_CPU_NAME=name, NUMBA_CPU_FEATURES=features).split()
+    assert int(found) in {int(wanted), 2 * int(wanted)}  # LLVM may unroll it once
+    assert int(spilled) == 0
 
 
 @pytest.mark.parametrize("layer", ["omp", "workqueue"])

@@ -5,14 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba.core.errors import NumbaError
 
 from opbench.kernels.dot.family import Family
-from opbench.kernels.dot.operands import DTYPES, accepted, check_out, result_shape
+from opbench.kernels.dot.operands import DTYPES, MOST, accepted, check_out, result_shape
+from opbench.kernels.dot.small import DONE, LARGE
 from opbench.kernels.dot.threads import turn, workers
 
 __all__ = ["compute", "dot"]
 
+ndarray = np.ndarray
+
 FAMILIES = {dtype: Family(dtype) for dtype in DTYPES}
+# Kernels and scratch for small products. They hold the interpreter lock, so one scratch is enough.
+SMALL: dict[np.dtype[Any], Any] = {}
+SCRATCH = np.empty(256 << 10, np.uint8)
+SPLIT_ELEMENTS = 64 * 64  # of C for each worker, up to which a deep product is split along K
 
 Array = np.ndarray[Any, Any]
 
@@ -36,6 +44,26 @@ def dot(a: Array, b: Array, out: Array | None = None) -> Array:
         ReadOnlyError: `out` cannot be written.
         ForkError: A product large enough for threads, in a forked child that has none.
     """
+    if type(a) is ndarray and type(b) is ndarray:
+        dtype = a.dtype
+        small = SMALL.get(dtype)
+        if small is not None and b.dtype is dtype and a.ndim == MOST == b.ndim:
+            c = np.empty((a.shape[0], b.shape[1]), dtype) if out is None else out
+            try:
+                if type(c) is ndarray and c.dtype is dtype:  # numba 0.61 overlooks swapped bytes
+                    outcome = small(a, b, c, SCRATCH)
+                    if outcome == DONE:
+                        return c
+                    if outcome == LARGE and min(c.shape) > 1:
+                        run_gemm(FAMILIES[dtype], a, b, c)
+                        return c
+            except (TypeError, NumbaError):
+                pass  # something is amiss, and what follows says what
+    return checked_dot(a, b, out)
+
+
+def checked_dot(a: Array, b: Array, out: Array | None) -> Array:
+    """`dot`, with the checks and for the products that `Family.small` does not take."""
     if type(a) is not np.ndarray or type(b) is not np.ndarray:
         a, b = accepted(a, b)
     family = FAMILIES.get(a.dtype)
@@ -54,19 +82,24 @@ def dot(a: Array, b: Array, out: Array | None = None) -> Array:
 
 def compute(family: Family, a: Array, b: Array, out: Array) -> None:
     """Pick the kernel by dimensions, lengths and, for gemm, the output's order."""
-    if a.ndim == 1:
-        a, out = a[np.newaxis], out[np.newaxis]
     if b.ndim == 1:
-        b, out = b[:, np.newaxis], out[..., np.newaxis]
-    m, n = out.shape
-    if n == 1:
+        if a.ndim == 1:
+            a, out = a[np.newaxis], out[np.newaxis]
+        run_gemv(family, a, b, out)
+    elif a.ndim == 1:
+        run_gemv(family, b.T, a, out)
+    elif out.shape[1] == 1:
         run_gemv(family, a, b[:, 0], out[:, 0])
-    elif m == 1:
+    elif out.shape[0] == 1:
         run_gemv(family, b.T, a[0], out[0])
+    elif out.strides[1] == out.itemsize:
+        run_gemm(family, a, b, out)
     elif out.strides[0] == out.itemsize:
         run_gemm(family, b.T, a.T, out.T)
     else:
-        run_gemm(family, a, b, out)
+        rows = np.empty(out.shape, out.dtype)
+        run_gemm(family, a, b, rows)
+        out[...] = rows
 
 
 def run_gemv(family: Family, a: Array, x: Array, y: Array) -> None:
@@ -81,11 +114,14 @@ def run_gemv(family: Family, a: Array, x: Array, y: Array) -> None:
 
 def run_gemm(family: Family, a: Array, b: Array, c: Array) -> None:
     """Compute c = a·b, on as many threads as pay."""
-    blocks = family.blocks
-    count = 1 if a.size * b.shape[1] < family.serial_gemm else workers()
-    with family.space(count) as space:
-        if count == 1:
-            family.gemm(a, b, c, space, blocks.kc, blocks.mc, blocks.nc)
-            return
+    count = 1 if a.size * b.shape[1] <= family.serial_gemm else workers()
+    space = family.borrow_space(count)
+    if count == 1:
+        family.gemm(a, b, c, space, *family.sizes)
+        SMALL[family.dtype] = family.small
+    else:
+        deep = a.shape[1] >= count * family.blocks.kc and c.size <= count * SPLIT_ELEMENTS
+        kernel = family.gemm_split if deep else family.gemm_parallel
         with turn():
-            family.gemm_parallel(a, b, c, space, blocks.kc, blocks.mc, blocks.nc)
+            kernel(a, b, c, space, *family.sizes)
+    family.spaces[count].append(space)

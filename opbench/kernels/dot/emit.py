@@ -7,8 +7,9 @@ from typing import Any
 from llvmlite import ir
 from numba import extending
 from numba.core import cgutils, types
+from numba.core.imputils import impl_ret_borrowed
 
-__all__ = ["I64", "Emit", "intrinsic"]
+__all__ = ["I32", "I64", "Emit", "frozen", "intrinsic", "loose"]
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 BYTE_POINTER = ir.IntType(8).as_pointer()
@@ -62,6 +63,45 @@ class Emit:
         """The address so many elements further on."""
         return self.b.gep(pointer, [self.index(index)])
 
+    def past(self, pointer: Any, offset: Any) -> Any:
+        """The address so many bytes further on."""
+        start = self.b.bitcast(pointer, BYTE_POINTER)
+        return self.b.bitcast(self.b.gep(start, [self.index(offset)]), self.element.as_pointer())
+
+    def mask(self, count: Any) -> Any:
+        """Lanes below `count`, as a vector of bits."""
+        lanes = ir.VectorType(I32, self.width)
+        one = self.b.insert_element(
+            ir.Constant(lanes, ir.Undefined), self.b.trunc(count, I32), I32(0)
+        )
+        limit = self.shuffle(one, one, [0] * self.width)
+        return self.b.icmp_signed("<", ir.Constant(lanes, list(range(self.width))), limit)
+
+    def masked_load(self, pointer: Any, mask: Any) -> Any:
+        """A vector, zero and not read where the mask is off."""
+        vector = self.vector(self.width)
+        kind, pointer_type = self.kind(), vector.as_pointer()
+        function = ir.FunctionType(vector, [pointer_type, I32, mask.type, vector])
+        name = f"llvm.masked.load.v{self.width}{kind}.p0"
+        return self.b.call(
+            cgutils.get_or_insert_function(self.b.module, function, name),
+            [self.b.bitcast(pointer, pointer_type), I32(1), mask, self.zero()],
+        )
+
+    def masked_store(self, value: Any, pointer: Any, mask: Any) -> None:
+        """Write a vector where the mask is on."""
+        kind, pointer_type = self.kind(), value.type.as_pointer()
+        function = ir.FunctionType(ir.VoidType(), [value.type, pointer_type, I32, mask.type])
+        name = f"llvm.masked.store.v{self.width}{kind}.p0"
+        self.b.call(
+            cgutils.get_or_insert_function(self.b.module, function, name),
+            [value, self.b.bitcast(pointer, pointer_type), I32(1), mask],
+        )
+
+    def kind(self) -> str:
+        """The element type's name in intrinsics."""
+        return f"{'f' if self.real else 'i'}{8 * self.size}"
+
     def load(self, pointer: Any, lanes: int) -> Any:
         """So many neighbouring elements."""
         return self.b.load(self.b.bitcast(pointer, self.vector(lanes).as_pointer()), align=1)
@@ -92,13 +132,13 @@ class Emit:
         function = ir.FunctionType(z.type, [z.type] * 3)
         return self.b.call(cgutils.get_or_insert_function(self.b.module, function, name), [x, y, z])
 
-    def prefetch(self, pointer: Any) -> None:
-        """Ask for the cache line at an address: to be read, kept near."""
+    def prefetch(self, pointer: Any, near: int) -> None:
+        """Ask for the cache line at an address, to be read: 3 into L1, 2 into L2."""
         function = ir.FunctionType(ir.VoidType(), [BYTE_POINTER, I32, I32, I32])
         name = f"llvm.prefetch.{BYTE_POINTER.intrinsic_name}"
         self.b.call(
             cgutils.get_or_insert_function(self.b.module, function, name),
-            [self.b.bitcast(pointer, BYTE_POINTER), I32(0), I32(3), I32(1)],
+            [self.b.bitcast(pointer, BYTE_POINTER), I32(0), I32(near), I32(1)],
         )
 
     def transpose(self, rows: list[Any]) -> list[Any]:
@@ -116,3 +156,23 @@ class Emit:
                 )
             half *= 2
         return rows
+
+
+def retag(*, readonly: bool) -> Any:
+    """An intrinsic that gives an array the type of an operand, so that callees compile once."""
+
+    @intrinsic
+    def as_operand(_: Any, array: Any) -> Any:
+        """The same array, as one of any layout and alignment."""
+
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return impl_ret_borrowed(context, builder, signature.return_type, arguments[0])
+
+        kind = types.Array(array.dtype, array.ndim, "A", readonly=readonly, aligned=False)
+        return kind(array), codegen
+
+    return as_operand
+
+
+frozen = retag(readonly=True)
+loose = retag(readonly=False)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import types
 
-from opbench.kernels.cache import entry_point
-from opbench.kernels.dot import gemv, loops, machine
+from opbench.kernels.cache import entry_point, jit
+from opbench.kernels.dot import gemv, loops, machine, small, splitk
 
 __all__ = ["Family"]
 
-L1_FALLBACK, L2_FALLBACK = 32 << 10, 512 << 10
-SPACE_ALIGNMENT = 4096
-SERIAL_GEMM, SERIAL_GEMV = 80**3, 256**2
+L2_FALLBACK = 512 << 10
+PAGE = 4096
+SERIAL_GEMV = 256**2
 
 
-def operand(element: Any, dimensions: int, *, readonly: bool) -> Any:
+def operand(element: Any, dimensions: int, *, readonly: bool = True) -> Any:
     """The one array type that stands for every layout, so that no operand compiles anything new."""
     return types.Array(element, dimensions, "A", readonly=readonly, aligned=False)
 
@@ -29,37 +29,47 @@ class Family:
     """Entry points by name. Each takes plain arrays of this dtype, of any strides and alignment.
 
     Attributes:
-        blocks: KC, MC and NC.
-        serial_gemm: Multiply-adds below which one thread is faster.
+        blocks: The sizes of the BLIS loops.
+        sizes: The same as a tuple, in the order of the kernels' arguments.
+        spaces: Idle scratch by number of workers.
+        serial_gemm: Multiply-adds up to which one thread is faster.
         serial_gemv: The same for a matrix and a vector.
     """
 
     def __init__(self, dtype: np.dtype[Any], blocks: machine.Blocks | None = None) -> None:
         self.dtype = dtype
         self.blocks = blocks or machine.blocks_for(
-            dtype.itemsize,
-            machine.host_tile(),
-            machine.cache_bytes(1, L1_FALLBACK),
-            machine.cache_bytes(2, L2_FALLBACK),
+            dtype.itemsize, machine.host_tile(), machine.cache_bytes(2, L2_FALLBACK)
         )
-        self.serial_gemm, self.serial_gemv = SERIAL_GEMM, SERIAL_GEMV
-        element = getattr(types, dtype.name)
-        matrix, vector = (operand(element, n, readonly=True) for n in (2, 1))
-        matrix_out, vector_out = (operand(element, n, readonly=False) for n in (2, 1))
-        space, integer = types.Array(types.uint8, 2, "C"), types.int64
-        self.gemm_types = (matrix, matrix, matrix_out, space, integer, integer, integer)
-        self.gemv_types = (matrix, vector, vector_out)
-        self.spaces: dict[int, list[np.ndarray[Any, Any]]] = {}
+        sizes = self.blocks
+        self.sizes = (sizes.kc, sizes.mc, sizes.nc, sizes.span)
+        self.serial_gemm = small.SMALL_WORK // dtype.itemsize
+        self.serial_gemv = SERIAL_GEMV
+        element, integer = getattr(types, dtype.name), types.int64
+        matrix, vector = operand(element, 2), operand(element, 1)
+        self.product_types = (matrix, matrix, operand(element, 2, readonly=False))
+        self.gemm_types = (
+            *self.product_types,
+            types.Array(types.uint8, 2, "C"),
+            *[integer] * 4,
+        )
+        self.gemv_types = (matrix, vector, operand(element, 1, readonly=False))
+        self.spaces: defaultdict[int, list[np.ndarray[Any, Any]]] = defaultdict(list)
 
     @functools.cached_property
     def gemm(self) -> Callable[..., None]:
-        """Serial: (A, B, C, space, KC, MC, NC)."""
+        """Serial: (A, B, C, space, KC, MC, NC, span)."""
         return entry_point(loops.gemm, *self.gemm_types)
 
     @functools.cached_property
     def gemm_parallel(self) -> Callable[..., None]:
-        """Parallel, a worker for each row of space: (A, B, C, space, KC, MC, NC)."""
+        """Parallel, a worker for each row of space: (A, B, C, space, KC, MC, NC, span)."""
         return entry_point(loops.gemm_parallel, *self.gemm_types)
+
+    @functools.cached_property
+    def gemm_split(self) -> Callable[..., None]:
+        """Parallel over K, as `gemm_parallel`."""
+        return entry_point(splitk.gemm_split, *self.gemm_types)
 
     @functools.cached_property
     def gemv(self) -> Callable[..., None]:
@@ -71,20 +81,30 @@ class Family:
         """Parallel: (A, x, y, workers)."""
         return entry_point(gemv.gemv_parallel, *self.gemv_types, types.int64)
 
-    @contextlib.contextmanager
-    def space(self, workers: int) -> Iterator[np.ndarray[Any, Any]]:
-        """Scratch for so many workers; kept for the next call, as fresh pages cost a fault each."""
-        idle = self.spaces.setdefault(workers, [])
+    @functools.cached_property
+    def small(self) -> Any:
+        """Serial, if it is small and nothing is amiss: (A, B, C, scratch) -> what was done.
+
+        Not an entry point: numba's own dispatch on types is what checks them.
+        """
+        dispatcher = jit(small.small)
+        dispatcher.compile((*self.product_types, types.Array(types.uint8, 1, "C")))
+        dispatcher.disable_compile()
+        return dispatcher
+
+    def borrow_space(self, workers: int) -> np.ndarray[Any, Any]:
+        """Scratch for so many workers; whoever borrows it appends it to `spaces[workers]` again.
+
+        It is kept because fresh pages cost a fault each.
+        """
         try:
-            space = idle.pop()
+            return self.spaces[workers].pop()
         except IndexError:
-            space = self.new_space(workers)
-        yield space
-        idle.append(space)
+            return self.new_space(workers)
 
     def new_space(self, workers: int) -> np.ndarray[Any, Any]:
-        """Aligned scratch: (workers, bytes)."""
-        row = loops.space_bytes(self.blocks, self.dtype.itemsize)
-        raw = np.empty(workers * row + SPACE_ALIGNMENT, np.uint8)
-        start = -raw.ctypes.data % SPACE_ALIGNMENT
+        """Scratch, (workers, bytes), each row on pages of its own."""
+        row = -(-loops.space_bytes(self.blocks, self.dtype.itemsize) // PAGE) * PAGE
+        raw = np.empty(workers * row + PAGE, np.uint8)
+        start = -raw.ctypes.data % PAGE
         return raw[start : start + workers * row].reshape(workers, row)

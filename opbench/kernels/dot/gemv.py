@@ -21,14 +21,17 @@ from numba import prange, types
 from numba.core import cgutils
 
 from opbench.kernels.cache import jit
-from opbench.kernels.dot.emit import intrinsic
+from opbench.kernels.dot.emit import frozen, intrinsic, loose
 from opbench.kernels.dot.microkernel import emitter, take
 
 __all__ = ["gemv", "gemv_parallel"]
 
 TASK_ELEMENTS = 65536  # of A, in one task whose rows are contiguous
 LONGEST_ROW = 16384  # k in one such task
-COLUMN_ROWS, COLUMN_STEPS = 2048, 512  # rows and k in one task whose columns are contiguous
+COLUMN_ROWS, COLUMN_STEPS = (
+    2048,
+    512,
+)  # rows and k in one task whose columns are contiguous
 ROWS_AT_ONCE, COLUMNS_AT_ONCE, UNROLL = 4, 8, 2
 
 
@@ -44,28 +47,33 @@ def horizontal_sum(e, vector):
 
 
 def reduction(e, rows, x, kc):
-    """The dot products of several contiguous rows with x, as vectors of one lane."""
+    """The dot products of several contiguous rows with x, as vectors of one lane.
+
+    Each row has UNROLL accumulators, so that one addition need not wait for the one before.
+    """
     b, step = e.b, e.width * UNROLL
     whole = b.sub(kc, b.srem(kc, e.index(step)))
     sums = [[cgutils.alloca_once_value(b, e.zero()) for _ in range(UNROLL)] for _ in rows]
+
+    def add(k, u, load):
+        piece = load(e.at(x, k))
+        for row, cells in zip(rows, sums, strict=True):
+            total = e.multiply_add(load(e.at(row, k)), piece, b.load(cells[u]))
+            b.store(total, cells[u])
+
     with cgutils.for_range_slice(b, e.index(0), whole, e.index(step)) as (k, _):
         for u in range(UNROLL):
-            at = b.add(k, e.index(u * e.width))
-            piece = e.load(e.at(x, at), e.width)
-            for row, cells in zip(rows, sums, strict=True):
-                value = e.load(e.at(row, at), e.width)
-                b.store(e.multiply_add(value, piece, b.load(cells[u])), cells[u])
+            add(b.add(k, e.index(u * e.width)), u, lambda p: e.load(p, e.width))
+    with cgutils.for_range_slice(b, whole, kc, e.index(e.width)) as (k, _):
+        mask = e.mask(b.sub(kc, k))
+        add(k, 0, lambda p: e.masked_load(p, mask))
     totals = []
     for cells in sums:
         total = b.load(cells[0])
         for cell in cells[1:]:
             total = e.add(total, b.load(cell))
-        totals.append(cgutils.alloca_once_value(b, horizontal_sum(e, total)))
-    with cgutils.for_range_slice(b, whole, kc, e.index(1)) as (k, _):
-        piece = e.load(e.at(x, k), 1)
-        for row, total in zip(rows, totals, strict=True):
-            b.store(e.multiply_add(e.load(e.at(row, k), 1), piece, b.load(total)), total)
-    return [b.load(total) for total in totals]
+        totals.append(horizontal_sum(e, total))
+    return totals
 
 
 def rows_times_vector(count):
@@ -107,21 +115,21 @@ def columns_times_scalars(count):
             e = emitter(context, b, type_a)
             rows, _ = e.shape(type_a, a_)
             tops = [e.pointer(type_a, a_, 0, b.add(k_, e.index(c))) for c in range(count)]
-            ones = [e.load(e.pointer(type_x, x_, b.add(k_, e.index(c))), 1) for c in range(count)]
-            splats = [e.shuffle(one, one, [0] * e.width) for one in ones]
+            factors = [e.splat(e.pointer(type_x, x_, b.add(k_, e.index(c)))) for c in range(count)]
             target = e.pointer(type_y, y_, 0)
             whole = b.sub(rows, b.srem(rows, e.index(e.width)))
 
-            def add(i, factors, lanes):
-                total = e.load(e.at(target, i), lanes)
+            def add(i, load, store):
+                total = load(e.at(target, i))
                 for top, factor in zip(tops, factors, strict=True):
-                    total = e.multiply_add(e.load(e.at(top, i), lanes), factor, total)
-                e.store(total, e.at(target, i))
+                    total = e.multiply_add(load(e.at(top, i)), factor, total)
+                store(total, e.at(target, i))
 
             with cgutils.for_range_slice(b, e.index(0), whole, e.index(e.width)) as (i, _):
-                add(i, splats, e.width)
-            with cgutils.for_range_slice(b, whole, rows, e.index(1)) as (i, _):
-                add(i, ones, 1)
+                add(i, lambda p: e.load(p, e.width), e.store)
+            with cgutils.for_range_slice(b, whole, rows, e.index(e.width)) as (i, _):
+                mask = e.mask(b.sub(rows, i))
+                add(i, lambda p: e.masked_load(p, mask), lambda v, p: e.masked_store(v, p, mask))
             return context.get_dummy_value()
 
         return types.void(A, types.int64, x, y), codegen
@@ -144,7 +152,8 @@ def task(A, x, y):
         for i in range(whole, M):
             dot_row(A, i, x, y)
         return
-    y[:] = 0
+    for i in range(M):
+        y[i] = 0
     if A.strides[0] == A.itemsize or M == 1:
         whole = K // COLUMNS_AT_ONCE * COLUMNS_AT_ONCE
         for k in range(0, whole, COLUMNS_AT_ONCE):
@@ -171,11 +180,13 @@ def cut(A):
 
 @jit
 def contiguous(x):
-    """A copy of x with unit stride."""
+    """A copy of x with unit stride, or x itself."""
+    if x.shape[0] <= 1 or x.strides[0] == x.itemsize:
+        return frozen(x)
     copy = np.empty(x.shape[0], x.dtype)
     for k in range(x.shape[0]):
         copy[k] = x[k]
-    return copy
+    return frozen(copy)
 
 
 @jit
@@ -194,7 +205,11 @@ def gemv(A, x, y):
     M, K = A.shape
     rows, columns = cut(A)
     xs = contiguous(x)
-    partial = np.zeros((max(1, -(-K // columns)), M), A.dtype)
+    if 0 < K <= columns and y.strides[0] == y.itemsize:
+        for i in range(0, M, rows):
+            task(A[i : i + rows, :], xs, y[i : i + rows])
+        return
+    partial = loose(np.zeros((max(1, -(-K // columns)), M), A.dtype))
     for k in range(0, K, columns):
         for i in range(0, M, rows):
             y_k = partial[k // columns, i : i + rows]
@@ -208,7 +223,7 @@ def gemv_parallel(A, x, y, workers):
     M, K = A.shape
     rows, columns = cut(A)
     xs = contiguous(x)
-    partial = np.zeros((max(1, -(-K // columns)), M), A.dtype)
+    partial = loose(np.zeros((max(1, -(-K // columns)), M), A.dtype))
     down = -(-M // rows)
     tasks = down * -(-K // columns)
     counter = np.zeros(1, np.int64)

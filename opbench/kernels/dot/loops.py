@@ -2,10 +2,10 @@
 
 Assumed of the operands (the door, `opbench.kernels.dot`, sees to it):
 - A is (M, K), B is (K, N), C is (M, N), of one dtype out of float32, float64, int32, int64;
-- any strides, also negative and zero, and any alignment, for A and B; C too, but unit stride along
-  its rows is fast, and C's elements do not overlap each other, nor A, nor B;
+- A and B have any strides, also negative and zero, and any alignment;
+- C's rows are contiguous, any distance apart, and overlap neither each other, nor A, nor B;
 - M, N >= 1; K may be 0;
-- `space` is (workers, bytes) of scratch, at least `space_bytes` a row, each row 64-byte aligned.
+- `space` is (workers, bytes) of scratch, at least `space_bytes` a row.
 
 Every element of C is summed in the same order whatever the tiles and threads: blocks of KC one
 after the other, and k upwards inside a block.
@@ -18,27 +18,29 @@ from numba import prange
 
 from opbench.kernels.cache import jit
 from opbench.kernels.dot.machine import Blocks
-from opbench.kernels.dot.microkernel import (
-    MR,
-    ROW_BYTES,
-    micro_kernel,
-    pack_a_panel,
-    pack_b_panel,
-    prefetch_row,
-    take,
-)
+from opbench.kernels.dot.microkernel import MR, ROW_BYTES, TILE, micro_kernel, take
+from opbench.kernels.dot.packing import pack, panels_in_place
 
-__all__ = ["gemm", "gemm_parallel", "space_bytes"]
+__all__ = [
+    "ceil_div",
+    "even",
+    "gemm",
+    "gemm_parallel",
+    "in_place",
+    "macro_kernel",
+    "space_bytes",
+    "tile",
+]
 
-SLACK = 128
+FREE_MASKS, VECTOR = TILE.free_masks, TILE.vector
+WORTH_PACKING = 8 * MR  # rows of C below which B is used too seldom to be packed
+TILES_EACH = 4  # for each worker, so that one that is held up can take fewer
+TILE_WORK = 192**3  # multiply-adds below which a tile is not cut further
 
 
 def space_bytes(blocks: Blocks, itemsize: int) -> int:
-    """Bytes that one worker needs: a block of A, a row panel of B and one micro-tile of C."""
-    nr = ROW_BYTES // itemsize
-    a = blocks.kc * (blocks.mc + MR)
-    b = blocks.kc * (blocks.nc + nr)
-    return -(-((a + b + MR * nr) * itemsize + 4 * SLACK) // 4096) * 4096
+    """Scratch that one worker needs: a packed block of B, KC × NC."""
+    return blocks.kc * (blocks.nc * itemsize + ROW_BYTES)
 
 
 @jit
@@ -54,114 +56,69 @@ def even(length, most, unit):
 
 
 @jit
-def pack_ragged(X, x, P, p):
-    """The last panel, which X does not fill: padded with zeros."""
-    rows = min(P.shape[2], X.shape[0] - x)
-    for k in range(P.shape[1]):
-        for r in range(rows):
-            P[p, k, r] = X[x + r, k]
-        for r in range(rows, P.shape[2]):
-            P[p, k, r] = 0
+def macro_kernel(A, B, C, add):
+    """The loops jr and ir: C = A·B, or += where `add`, by micro-tiles; B in micro-panels."""
+    (M, N), NR = C.shape, B.shape[2]
+    for q in range(ceil_div(N, NR)):
+        j = q * NR
+        for i in range(0, M, MR):
+            micro_kernel(A, B, q, C, i, j, min(MR, M - i), min(NR, N - j), add)
 
 
 @jit
-def pack_a(A, P):
-    """P[p, k, r] = A[p·MR + r, k]."""
-    whole = A.shape[0] // MR
-    for p in range(whole):
-        pack_a_panel(A, p * MR, P, p)
-    if whole < P.shape[0]:
-        pack_ragged(A, whole * MR, P, whole)
+def in_place(B, M, span):
+    """Whether the micro-kernel reads B where it lies."""
+    contiguous = B.strides[1] == B.itemsize
+    whole = FREE_MASKS or B.shape[1] * B.itemsize % VECTOR == 0
+    near = B.shape[0] * abs(B.strides[0]) <= span
+    return contiguous and whole and (near or M <= WORTH_PACKING)
 
 
 @jit
-def pack_b(Bt, P):
-    """P[q, k, c] = Bt[q·NR + c, k], where Bt is B transposed."""
-    NR = P.shape[2]
-    whole = Bt.shape[0] // NR
-    for q in range(whole):
-        pack_b_panel(Bt, q * NR, P, q)
-    if whole < P.shape[0]:
-        pack_ragged(Bt, whole * NR, P, whole)
-
-
-@jit
-def store_ragged(edge, C, i, j, add):
-    """The part of a micro-tile that lies inside C."""
-    for r in range(min(edge.shape[0], C.shape[0] - i)):
-        for c in range(min(edge.shape[1], C.shape[1] - j)):
-            C[i + r, j + c] = edge[r, c] + (C[i + r, j + c] if add else 0)
-
-
-@jit
-def macro_kernel(Ap, Bp, C, add, edge):
-    """The loops jr and ir: C = Ap·Bp, or += where `add`, one micro-tile at a time."""
-    M, N, NR = C.shape[0], C.shape[1], Bp.shape[2]
-    direct = C.strides[1] == C.itemsize
-    panels, kc = Ap.shape[0], Ap.shape[1]
-    for q in range(Bp.shape[0]):
-        ahead = min(q + 1, Bp.shape[0] - 1)
-        for p in range(panels):
-            for k in range(kc * p // panels, kc * (p + 1) // panels):
-                prefetch_row(Bp, ahead, k)  # the next panel of B comes a share at a time
-            i, j = p * MR, q * NR
-            if direct and i + MR <= M and j + NR <= N:
-                micro_kernel(Ap, p, Bp, q, C, i, j, add)
-            else:
-                micro_kernel(Ap, p, Bp, q, edge, 0, 0, False)
-                store_ragged(edge, C, i, j, add)
-
-
-@jit
-def tile(A, B, C, space, KC, MC):
+def tile(A, B, C, scratch, KC, MC, span):
     """One worker's C = A·B, at most NC wide: the loops pc and ic."""
-    (M, K), N, size = A.shape, B.shape[1], A.itemsize
-    NR = ROW_BYTES // size
+    M, K = A.shape
     if K == 0:
-        C[:, :] = 0
+        for i in range(M):
+            for j in range(C.shape[1]):
+                C[i, j] = 0
         return
-    scratch = space.view(A.dtype)
-    edge = scratch[: MR * NR].reshape((MR, NR))
-    kc_most, mc_most = even(K, KC, 1), even(M, MC, MR)
-    b_start = MR * NR
-    a_start = b_start + ceil_div(N, NR) * NR * kc_most
-    for pc in range(0, K, kc_most):
-        kc = min(kc_most, K - pc)
-        panels = ceil_div(N, NR)
-        Bp = scratch[b_start : b_start + panels * kc * NR].reshape((panels, kc, NR))
-        pack_b(B[pc : pc + kc].T, Bp)
-        for ic in range(0, M, mc_most):
-            mc = min(mc_most, M - ic)
-            panels = ceil_div(mc, MR)
-            Ap = scratch[a_start : a_start + panels * kc * MR].reshape((panels, kc, MR))
-            pack_a(A[ic : ic + mc, pc : pc + kc], Ap)
-            macro_kernel(Ap, Bp, C[ic : ic + mc], pc > 0, edge)
-
-
-@jit
-def grid(M, N, NC, workers):
-    """Rows and columns of a tile of C: several tiles for each worker, as square as that allows."""
-    best, rows, columns = M + N + 1, M, N
-    for g in range(1, workers + 1):
-        m, n = ceil_div(M, g), ceil_div(N, workers // g)
-        if workers % g == 0 and m + n < best:
-            best, rows, columns = m + n, m, n
-    return even(rows, NC, MR), even(columns, NC, 16)
+    KC = even(K, KC, 1)
+    for pc in range(0, K, KC):
+        Bp = B[pc : pc + KC]
+        panels = panels_in_place(Bp) if in_place(Bp, M, span) else pack(Bp, scratch.view(B.dtype))
+        for ic in range(0, M, MC):
+            macro_kernel(A[ic : ic + MC, pc : pc + KC], panels, C[ic : ic + MC], pc > 0)
 
 
 @jit(nogil=True)
-def gemm(A, B, C, space, KC, MC, NC):
+def gemm(A, B, C, space, KC, MC, NC, span):
     """C = A·B on the calling thread: the loop jc."""
-    columns = even(C.shape[1], NC, 16)
-    for jc in range(0, C.shape[1], columns):
-        tile(A[:, :], B[:, jc : jc + columns], C[:, jc : jc + columns], space[0], KC, MC)
+    N, NR = C.shape[1], ROW_BYTES // A.itemsize
+    columns = even(N, NC, NR)
+    for jc in range(0, N, columns):
+        end = jc + columns
+        tile(A[:, :], B[:, jc:end], C[:, jc:end], space[0], KC, MC, span)
+
+
+@jit
+def grid(M, N, K, NC, size, workers):
+    """Rows and columns of a tile of C: enough tiles for the workers, as square as that allows."""
+    many = workers * min(max(M * N * K // (TILE_WORK * workers), 1), TILES_EACH)
+    best, rows, columns = M + N + 1, M, N
+    for g in range(1, many + 1):
+        m, n = ceil_div(M, g), ceil_div(N, many // g)
+        if many % g == 0 and m + n < best:
+            best, rows, columns = m + n, m, n
+    unit = ROW_BYTES if columns * size >= 4 * ROW_BYTES else VECTOR
+    return even(rows, NC, MR), even(columns, NC, unit // size)
 
 
 @jit(nogil=True, parallel=True)
-def gemm_parallel(A, B, C, space, KC, MC, NC):
+def gemm_parallel(A, B, C, space, KC, MC, NC, span):
     """C = A·B by one worker for each row of `space`; one that is held up takes fewer tiles."""
-    M, N, workers = C.shape[0], C.shape[1], space.shape[0]
-    rows, columns = grid(M, N, NC, workers)
+    (M, N), workers = C.shape, space.shape[0]
+    rows, columns = grid(M, N, A.shape[1], NC, A.itemsize, workers)
     across = ceil_div(N, columns)
     tiles = ceil_div(M, rows) * across
     counter = np.zeros(1, np.int64)
@@ -169,12 +126,10 @@ def gemm_parallel(A, B, C, space, KC, MC, NC):
         t = take(counter)
         while t < tiles:
             i, j = t // across * rows, t % across * columns
-            tile(
+            Ai, Bj, Cij = (
                 A[i : i + rows, :],
                 B[:, j : j + columns],
                 C[i : i + rows, j : j + columns],
-                space[worker],
-                KC,
-                MC,
             )
+            tile(Ai, Bj, Cij, space[worker], KC, MC, span)
             t = take(counter)

@@ -1,32 +1,21 @@
-"""The micro-kernel and the packing of panels, as vector IR: what plain numba cannot say.
-
-Packed micro-panels: A as (panels, KC, MR), B as (panels, KC, NR), so that each step of k reads MR
-and NR neighbouring elements. A ragged last panel is filled up with zeros.
-"""
+"""The micro-kernel, as vector IR: what plain numba cannot say."""
 
 # ruff: noqa: ARG001 - an intrinsic names its arguments for the caller; the IR takes them in order
 
 from __future__ import annotations
 
-from numba.core import cgutils, types
+from numba.core import types
 
-from opbench.kernels.dot.emit import I64, Emit, intrinsic
+from opbench.kernels.dot.emit import I32, I64, Emit, intrinsic
 from opbench.kernels.dot.machine import host_tile
 
-__all__ = [
-    "MR",
-    "ROW_BYTES",
-    "micro_kernel",
-    "pack_a_panel",
-    "pack_b_panel",
-    "prefetch_row",
-    "take",
-]
+__all__ = ["MR", "ROW_BYTES", "TILE", "emitter", "micro_kernel", "take"]
 
 TILE = host_tile()
-MR = TILE.rows
-ROW_BYTES = TILE.vector * TILE.vectors
+MR, NV = TILE.rows, TILE.vectors
+ROW_BYTES = TILE.vector * NV
 LINE = 64
+TO_L2 = 2  # a prefetch's nearness: C's rows may fall into one set of L1 and throw each other out
 
 
 def emitter(context, builder, array_type):
@@ -34,148 +23,123 @@ def emitter(context, builder, array_type):
     return Emit(context, builder, array_type.dtype, TILE.vector)
 
 
-def accumulate(e, pa, pb, kc):
-    """The loop over k: MR × NV accumulators += A's column · B's row. Returns the accumulators."""
-    b, width = e.b, e.width
-    entry, loop, done = b.block, b.append_basic_block("k"), b.append_basic_block("k.done")
-    b.branch(loop)
-    b.position_at_end(loop)
-    k = b.phi(I64)
-    sums = [b.phi(e.vector(width)) for _ in range(MR * TILE.vectors)]
-    a_k = e.at(pa, b.mul(k, e.index(MR)))
-    b_k = e.at(pb, b.mul(k, e.index(width * TILE.vectors)))
-    row = [e.load(e.at(b_k, v * width), width) for v in range(TILE.vectors)]
-    steps = []
-    for r in range(MR):
-        a_rk = e.splat(e.at(a_k, r))
-        steps += [
-            e.multiply_add(a_rk, row[v], sums[r * TILE.vectors + v]) for v in range(TILE.vectors)
-        ]
-    following = b.add(k, e.index(1))
-    for phi, start, step in zip(
-        [k, *sums], [e.index(0)] + [e.zero()] * len(sums), [following, *steps], strict=True
-    ):
+def load_row(e, pointer, vectors, mask):
+    """One row of B's micro-panel; the last vector under the mask where that is free."""
+    row = [e.load(e.at(pointer, v * e.width), e.width) for v in range(vectors)]
+    if TILE.free_masks:
+        row[-1] = e.masked_load(e.at(pointer, (vectors - 1) * e.width), mask)
+    return row
+
+
+def accumulate(e, a, b, kc, rows, vectors, mask):
+    """The loop over k: rows × vectors accumulators += A's column · B's row.
+
+    `a` is (pointer, row stride, step of k), `b` is (pointer, step of k), in bytes.
+    """
+    ir, (a_0, a_row, a_step), (b_0, b_step) = e.b, a, b
+    offsets = [ir.mul(e.index(r), a_row) for r in range(rows)]
+    entry, loop, done = (
+        ir.block,
+        ir.append_basic_block("k"),
+        ir.append_basic_block("k.done"),
+    )
+    ir.branch(loop)
+    ir.position_at_end(loop)
+    k, a_k, b_k = ir.phi(I64), ir.phi(a_0.type), ir.phi(b_0.type)
+    sums = [ir.phi(e.vector(e.width)) for _ in range(rows * vectors)]
+    row, steps = load_row(e, b_k, vectors, mask), []
+    for r in range(rows):
+        a_rk = e.splat(e.past(a_k, offsets[r]))
+        steps += [e.multiply_add(a_rk, row[v], sums[r * vectors + v]) for v in range(vectors)]
+    following = ir.add(k, e.index(1))
+    starts = [e.index(0), a_0, b_0] + [e.zero()] * len(sums)
+    steps = [following, e.past(a_k, a_step), e.past(b_k, b_step), *steps]
+    for phi, start, step in zip([k, a_k, b_k, *sums], starts, steps, strict=True):
         phi.add_incoming(start, entry)
         phi.add_incoming(step, loop)
-    b.cbranch(b.icmp_signed("<", following, kc), loop, done)
-    b.position_at_end(done)
-    return steps
+    ir.cbranch(ir.icmp_signed("<", following, kc), loop, done)
+    ir.position_at_end(done)
+    return steps[3:]
+
+
+def update(e, sums, rows, vectors, mask, add):
+    """Write the accumulators to C's rows, or add them where `add`; the last vector masked."""
+    targets = [(e.at(row, v * e.width), v == vectors - 1) for row in rows for v in range(vectors)]
+
+    def put(*, adding, masking):
+        for value, (target, last) in zip(sums, targets, strict=True):
+            masked = masking and last
+            if adding:
+                old = e.masked_load(target, mask) if masked else e.load(target, e.width)
+                value = e.add(value, old)  # noqa: PLW2901 - the value that is stored
+            if masked:
+                e.masked_store(value, target, mask)
+            else:
+                e.store(value, target)
+
+    def put_or_add(*, masking):
+        with e.b.if_else(add) as (adding, writing):
+            with adding:
+                put(adding=True, masking=masking)
+            with writing:
+                put(adding=False, masking=masking)
+
+    if TILE.free_masks:
+        put_or_add(masking=True)
+        return
+    with e.b.if_else(e.b.extract_element(mask, I32(e.width - 1))) as (whole, ragged):
+        with whole:
+            put_or_add(masking=False)
+        with ragged:
+            put_or_add(masking=True)
 
 
 @intrinsic
-def micro_kernel(_, A, p, B, q, C, i, j, add):
-    """C[i:i+MR, j:j+NR] = A[p].T @ B[q], or += where `add`; KC >= 1, C's rows contiguous."""
+def micro_kernel(_, A, B, q, C, i, j, rows, columns, add):
+    """C[i:i+rows, j:j+columns] = A[i:i+rows]·B[q], or += where `add`.
+
+    A is (M, KC) of any strides, B (panels, KC, NR) and C (M, N) with contiguous rows; KC >= 1,
+    1 <= rows <= MR, 1 <= columns <= NR. There is one loop for each pair of rows and vectors.
+    """
 
     def codegen(context, b, signature, arguments):
-        type_a, _, type_b, _, type_c, *_ = signature.args
-        a_, p_, b_, q_, c_, i_, j_, add_ = arguments
+        type_a, type_b, _, type_c, *_ = signature.args
+        a_, b_, q_, c_, i_, j_, rows_, columns_, add_ = arguments
         e = emitter(context, b, type_a)
-        rows = [e.pointer(type_c, c_, b.add(i_, e.index(r)), j_) for r in range(MR)]
-        for row in rows:  # C arrives while the loop computes; a row may straddle lines
-            e.prefetch(row)
-            e.prefetch(e.at(row, e.width * TILE.vectors - 1))
-        _, kc, _ = e.shape(type_a, a_)
-        pa, pb = e.pointer(type_a, a_, p_, 0, 0), e.pointer(type_b, b_, q_, 0, 0)
-        sums = accumulate(e, pa, pb, kc)
-        targets = [e.at(row, v * e.width) for row in rows for v in range(TILE.vectors)]
-        with b.if_else(add_) as (adding, writing):
-            with adding:
-                for value, target in zip(sums, targets, strict=True):
-                    e.store(e.add(e.load(target, e.width), value), target)
-            with writing:
-                for value, target in zip(sums, targets, strict=True):
-                    e.store(value, target)
+        (_, kc), (a_row, a_step) = e.shape(type_a, a_), e.strides(type_a, a_)
+        from_a = (e.pointer(type_a, a_, i_, 0), a_row, a_step)
+        from_b = (e.pointer(type_b, b_, q_, 0, 0), e.strides(type_b, b_)[1])
+        corner, (c_row, _) = e.pointer(type_c, c_, i_, j_), e.strides(type_c, c_)
+        before = b.sub(columns_, e.index(1))
+        vectors = b.udiv(before, e.index(e.width))
+        mask = e.mask(b.add(b.urem(before, e.index(e.width)), e.index(1)))
+        never, end = (
+            b.append_basic_block("tile.never"),
+            b.append_basic_block("tile.end"),
+        )
+        choice = b.add(b.mul(b.sub(rows_, e.index(1)), e.index(NV)), vectors)
+        switch = b.switch(choice, never)
+        for n in range(MR * NV):
+            block, height, width = b.append_basic_block("tile"), n // NV + 1, n % NV + 1
+            switch.add_case(e.index(n), block)
+            b.position_at_end(block)
+            lines = [e.past(corner, b.mul(e.index(r), c_row)) for r in range(height)]
+            for line in lines:  # C arrives while the loop computes; a row may straddle lines
+                for byte in [
+                    *range(0, width * TILE.vector, LINE),
+                    width * TILE.vector - e.size,
+                ]:
+                    e.prefetch(e.past(line, byte), TO_L2)
+            sums = accumulate(e, from_a, from_b, kc, height, width, mask)
+            update(e, sums, lines, width, mask, add_)
+            b.branch(end)
+        b.position_at_end(never)
+        b.unreachable()
+        b.position_at_end(end)
         return context.get_dummy_value()
 
     n = types.int64
-    return types.void(A, n, B, n, C, n, n, types.boolean), codegen
-
-
-def pack_columns(e, source, target, kc, rows):
-    """The panel's rows are neighbours in memory: copy `rows` elements for each k."""
-    with cgutils.for_range(e.b, kc) as k:
-        e.store(e.load(source(0, k.index), rows), target(k.index, 0))
-
-
-def pack_rows(e, source, target, first, last, rows):
-    """Elements along k are neighbours: `width` steps of k at a time, transposed in registers.
-
-    Stores may run past a column's end into the next, which is written afterwards; the panel's very
-    last column is left to `pack_scalars`, so that nothing beyond the panel is touched.
-    """
-    b, width = e.b, e.width
-    with cgutils.for_range_slice(b, first, last, e.index(width)) as (k, _):
-        blocks = []
-        for top in range(0, rows, width):
-            lines = [source(min(top + r, rows - 1), k) for r in range(width)]
-            blocks.append(e.transpose([e.load(line, width) for line in lines]))
-        for c in range(width):
-            for n, block in enumerate(blocks):
-                e.store(block[c], target(b.add(k, e.index(c)), n * width))
-
-
-def pack_scalars(e, source, target, first, last, rows):
-    """Any strides: element by element."""
-    b = e.b
-    with cgutils.for_range_slice(b, first, last, e.index(1)) as (k, _):
-        for r in range(rows):
-            e.store(e.load(source(r, k), 1), target(k, r))
-
-
-def panel_packer(panel_rows):
-    """An intrinsic that packs a whole panel; `panel_rows` tells its height for an item size."""
-
-    @intrinsic
-    def pack_panel(_, X, x, P, p):
-        """P[p, k, r] = X[x + r, k] for all k and r of a panel; X has any strides."""
-
-        def codegen(context, b, signature, arguments):
-            type_x, _, type_p, _ = signature.args
-            x_, first, p_, panel = arguments
-            e = emitter(context, b, type_x)
-            rows = panel_rows(e.size)
-            _, kc = e.shape(type_x, x_)
-            down, along = e.strides(type_x, x_)
-
-            def source(r, k):
-                return e.pointer(type_x, x_, b.add(first, e.index(r)), k)
-
-            def target(k, r):
-                return e.pointer(type_p, p_, panel, k, r)
-
-            one = e.index(e.size)
-            with b.if_else(b.icmp_signed("==", down, one)) as (columns, others):
-                with columns:
-                    pack_columns(e, source, target, kc, rows)
-                with others:
-                    whole = b.sub(kc, e.index(1))  # the last column apart: see pack_rows
-                    whole = b.sub(whole, b.srem(whole, e.index(e.width)))
-                    whole = b.select(b.icmp_signed("==", along, one), whole, e.index(0))
-                    pack_rows(e, source, target, e.index(0), whole, rows)
-                    pack_scalars(e, source, target, whole, kc, rows)
-            return context.get_dummy_value()
-
-        return types.void(X, types.int64, P, types.int64), codegen
-
-    return pack_panel
-
-
-pack_a_panel = panel_packer(lambda _: MR)
-pack_b_panel = panel_packer(lambda itemsize: ROW_BYTES // itemsize)
-
-
-@intrinsic
-def prefetch_row(_, P, p, k):
-    """Ask for the cache lines of P[p, k], a row of a packed panel of B."""
-
-    def codegen(context, b, signature, arguments):
-        e = emitter(context, b, signature.args[0])
-        row = e.pointer(signature.args[0], *arguments, 0)
-        for offset in range(0, ROW_BYTES, LINE):
-            e.prefetch(e.at(row, offset // e.size))
-        return context.get_dummy_value()
-
-    return types.void(P, types.int64, types.int64), codegen
+    return types.void(A, B, n, C, n, n, n, n, types.boolean), codegen
 
 
 @intrinsic

@@ -10,6 +10,7 @@ from opbench.errors import AliasError, DTypeError, ReadOnlyError, ShapeError
 
 __all__ = ["DTYPES", "accepted", "check_out", "result_shape"]
 
+MOST = 2  # dimensions
 DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "int32", "int64"))
 shares_memory: Any = np.shares_memory  # whose types allow two values of max_work only
 NAMES = ", ".join(dtype.name for dtype in DTYPES)
@@ -61,18 +62,18 @@ def result_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     Raises:
         ShapeError: An operand has neither one nor two dimensions, or the inner dimensions differ.
     """
+    if 0 < len(a) <= MOST and 0 < len(b) <= MOST and a[-1] == b[0]:
+        return a[:-1] + b[1:]
     for name, shape in (("a", a), ("b", b)):
-        if len(shape) not in (1, 2):
+        if not 0 < len(shape) <= MOST:
             raise ShapeError(
                 f"dot takes vectors and matrices, and {name} has {len(shape)} dimensions "
                 f"(shape {shape}); reshape it to one or two"
             )
-    if a[-1] != b[0]:
-        raise ShapeError(
-            f"dot of shapes {a} and {b}: the last dimension of a ({a[-1]}) must equal "
-            f"the first of b ({b[0]}); is one of them to be transposed?"
-        )
-    return a[:-1] + b[1:]
+    raise ShapeError(
+        f"dot of shapes {a} and {b}: the last dimension of a ({a[-1]}) must equal "
+        f"the first of b ({b[0]}); is one of them to be transposed?"
+    )
 
 
 def check_out(

@@ -5,6 +5,8 @@ They run under the interpreter; the tests compare each with its twin.
 
 from __future__ import annotations
 
+import numpy as np
+
 __all__ = [
     "add_columns",
     "dot_rows",
@@ -12,55 +14,46 @@ __all__ = [
     "gemv",
     "macro_kernel",
     "micro_kernel",
-    "pack_a",
-    "pack_b",
+    "pack",
 ]
 
 
-def micro_kernel(A, p, B, q, C, i, j, add):
-    """C[i:i+MR, j:j+NR] = A[p].T @ B[q], or += where `add`."""
-    for r in range(A.shape[2]):
-        for c in range(B.shape[2]):
+def micro_kernel(A, B, q, C, i, j, rows, columns, add):
+    """C[i:i+rows, j:j+columns] = A[i:i+rows]·B[q], or += where `add`."""
+    for r in range(rows):
+        for c in range(columns):
             total = A.dtype.type(0)
             for k in range(A.shape[1]):
-                total += A[p, k, r] * B[q, k, c]
+                total += A[i + r, k] * B[q, k, c]
             C[i + r, j + c] = C[i + r, j + c] + total if add else total
 
 
-def pack_a(A, P):
-    """P[p, k, r] = A[p·MR + r, k], and zero beyond A's last row."""
-    panels, kc, height = P.shape
-    for p in range(panels):
-        for k in range(kc):
-            for r in range(height):
-                row = p * height + r
-                P[p, k, r] = A[row, k] if row < A.shape[0] else 0
+def pack(B, scratch, NR):
+    """B's micro-panels (panels, KC, NR) at the start of scratch, zero beyond B's last column."""
+    (K, N), panels = B.shape, -(-B.shape[1] // NR)
+    P = scratch[: panels * K * NR].reshape(panels, K, NR)
+    for q in range(panels):
+        for k in range(K):
+            for c in range(NR):
+                P[q, k, c] = B[k, q * NR + c] if q * NR + c < N else 0
+    return P
 
 
-def pack_b(Bt, P):
-    """P[q, k, c] = Bt[q·NR + c, k], and zero beyond B's last column."""
-    pack_a(Bt, P)
+def macro_kernel(A, B, C, add):
+    """C = A·B, or += where `add`; B in micro-panels, which may reach beyond C."""
+    for q in range(B.shape[0]):
+        j = q * B.shape[2]
+        micro_kernel(A, B, q, C, 0, j, C.shape[0], min(B.shape[2], C.shape[1] - j), add)
 
 
-def macro_kernel(Ap, Bp, C, add, edge):
-    """C = Ap·Bp, or += where `add`; the panels may reach beyond C, and `edge` is scratch."""
-    for q in range(Bp.shape[0]):
-        for p in range(Ap.shape[0]):
-            i, j = p * Ap.shape[2], q * Bp.shape[2]
-            micro_kernel(Ap, p, Bp, q, edge, 0, 0, False)
-            for r in range(min(edge.shape[0], C.shape[0] - i)):
-                for c in range(min(edge.shape[1], C.shape[1] - j)):
-                    C[i + r, j + c] = edge[r, c] + (C[i + r, j + c] if add else 0)
-
-
-def gemm(A, B, C):
-    """C = A·B: the classical three loops."""
+def gemm(A, B):
+    """A·B: the classical three loops."""
+    C = np.zeros((A.shape[0], B.shape[1]), A.dtype)
     for i in range(A.shape[0]):
         for j in range(B.shape[1]):
-            total = A.dtype.type(0)
             for k in range(A.shape[1]):
-                total += A[i, k] * B[k, j]
-            C[i, j] = total
+                C[i, j] += A[i, k] * B[k, j]
+    return C
 
 
 def dot_rows(A, i, x, y, count):

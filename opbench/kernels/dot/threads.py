@@ -37,7 +37,9 @@ def workers() -> int:
         ForkError: In a forked child of a process whose worker threads had started. Under GNU OpenMP
             a parallel call would abort the child, elsewhere it would wait for ever.
     """
-    if orphaned and config.NUMBA_NUM_THREADS > 1:
+    if config.NUMBA_NUM_THREADS == 1:
+        return 1
+    if orphaned:
         raise ForkError(
             "parallel dot in a forked child: the parent's worker threads do not exist in this "
             "process; start it by multiprocessing.get_context('spawn'), or set "
