@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from opbench.errors import ConfigError
 from opbench.probes import cpu_busy_elsewhere, cpu_reading
@@ -30,11 +30,12 @@ class Launch:
 
     arguments: tuple[str, ...]
     """For pytest: test files, and its own or pytest-benchmark's flags."""
-    cwd: Path
+    cwd: Path | str
     environment: Mapping[str, str] | None = None
     """The whole environment of the process; None passes on this one's, but for the variables by
     which pytest-xdist marks its workers: a launch is none, whoever starts it."""
     timeout_s: float = 600.0
+    """More than 0."""
     python: str = sys.executable
     """The interpreter, which decides the installed packages."""
 
@@ -70,29 +71,57 @@ def run_launch(launch: Launch) -> LaunchResult:
     group on purpose (``setsid``) escapes.
 
     Raises:
-        ConfigError: the folder or the interpreter is not there.
+        ConfigError: the folder or the interpreter is not there, or an argument, a variable or the
+            timeout is one that no process can be given.
     """
-    if not launch.cwd.is_dir():
-        msg = f"cannot launch pytest in {launch.cwd}: no such folder"
-        raise ConfigError(msg)
+    _check(launch)
     with tempfile.TemporaryDirectory(prefix="opbench-launch-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        before, start = cpu_reading(), time.perf_counter()
-        exit_code, timed_out = _run(launch, folder)
-        seconds = time.perf_counter() - start
+        ended = _run(launch, folder)
         return LaunchResult(
-            exit_code=exit_code,
-            timed_out=timed_out,
+            exit_code=ended.exit_code,
+            timed_out=ended.timed_out,
             document=_document(folder / "run.json"),
-            seconds=seconds,
+            seconds=ended.seconds,
             stdout=_tail(folder / "stdout"),
             stderr=_tail(folder / "stderr"),
-            busy_elsewhere=cpu_busy_elsewhere(before, cpu_reading()),
+            busy_elsewhere=ended.busy_elsewhere,
         )
 
 
-def _run(launch: Launch, folder: Path) -> tuple[int, bool]:
-    """The process from start to end: its exit code, and whether it ran out of time.
+def _check(launch: Launch) -> None:
+    """Raises unless the process can be asked for at all."""
+    if not Path(launch.cwd).is_dir():
+        msg = f"cannot launch pytest in {launch.cwd}: no such folder; name one that exists"
+        raise ConfigError(msg)
+    if not isinstance(launch.timeout_s, int | float) or not launch.timeout_s > 0:
+        msg = f"cannot launch pytest with timeout_s {launch.timeout_s!r}: give more than 0 seconds"
+        raise ConfigError(msg)
+    for argument in launch.arguments:
+        if not isinstance(argument, str) or "\0" in argument:
+            msg = f"cannot launch pytest with the argument {argument!r}: give text without NUL"
+            raise ConfigError(msg)
+    for name, value in (launch.environment or {}).items():
+        texts = isinstance(name, str) and isinstance(value, str)
+        if not texts or not name or "=" in name or "\0" in name + value:
+            msg = (
+                f"cannot launch pytest with the variable {name!r} set to {value!r}: give texts "
+                "without NUL, and a name that is neither empty nor has an equals sign"
+            )
+            raise ConfigError(msg)
+
+
+class _Ended(NamedTuple):
+    """What is known when the process has ended, before anything is cleared away."""
+
+    exit_code: int
+    timed_out: bool
+    seconds: float
+    busy_elsewhere: float | None
+
+
+def _run(launch: Launch, folder: Path) -> _Ended:
+    """The process from start to end.
 
     Its output goes to files. A pipe stays open as long as any grandchild holds it, so reading
     one to its end would wait for exactly the processes that must not be waited for.
@@ -107,6 +136,7 @@ def _run(launch: Launch, folder: Path) -> tuple[int, bool]:
         *launch.arguments,
     ]
     with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
+        before, start = cpu_reading(), time.perf_counter()
         try:
             process = subprocess.Popen(  # noqa: S603 - the caller's own project and interpreter
                 command,
@@ -117,14 +147,22 @@ def _run(launch: Launch, folder: Path) -> tuple[int, bool]:
                 stderr=stderr,
                 start_new_session=True,
             )
-        except OSError as error:
-            msg = f"cannot launch {launch.python}: {error.strerror or error}"
+        except (OSError, ValueError) as error:  # the second: a NUL in the interpreter's path
+            reason = (isinstance(error, OSError) and error.strerror) or error
+            msg = f"cannot launch {launch.python}: {reason}; name a Python interpreter"
             raise ConfigError(msg) from error
         try:
-            return process.wait(launch.timeout_s), False
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return process.wait(), True
+            timed_out = False
+            try:
+                exit_code = process.wait(launch.timeout_s)
+            except subprocess.TimeoutExpired:
+                timed_out = True
+                process.kill()
+                exit_code = process.wait()
+            # At once: killing the group may take a second, which is not the launch's.
+            seconds = time.perf_counter() - start
+            busy = cpu_busy_elsewhere(before, cpu_reading())
+            return _Ended(exit_code, timed_out, seconds, busy)
         finally:
             # The leader first, and collected: as a zombie it would keep its group alive.
             process.kill()

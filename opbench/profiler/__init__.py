@@ -14,6 +14,7 @@ from opbench.profiler.chrome import encode, read, write
 from opbench.profiler.clock import ClockAnchor
 from opbench.profiler.doors import dump, pause, resume, set_config, set_state, state
 from opbench.profiler.events import Trace, TraceEvent, merge
+from opbench.profiler.folder import folder_problem
 from opbench.profiler.modes import Mode, mode_names, parse_modes
 from opbench.profiler.profiler import RECORDER, Profiler
 from opbench.profiler.window import IterationWindow
@@ -32,6 +33,7 @@ __all__ = [
     "check",
     "dump",
     "encode",
+    "folder_problem",
     "merge",
     "mode_names",
     "operator_totals",

@@ -11,30 +11,19 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from opbench.errors import TraceError
 from opbench.profiler.chrome import decode, read_bytes
-from opbench.profiler.rules import EventRules, Finding, shown
+from opbench.profiler.foreign import shown
+from opbench.profiler.rules import EventRules, Problem
 
 __all__ = ["Problem", "check"]
 
 BOM = "\ufeff"
 DECODER = json.JSONDecoder(strict=False)
-
-
-class Problem(NamedTuple):
-    """One rule broken in one place.
-
-    Attributes:
-        rule: its short name.
-        where: ``file``, or ``event 12`` counted from 0.
-        message: what is wrong there and what a viewer makes of it.
-    """
-
-    rule: str
-    where: str
-    message: str
+NOT_PARSED = object()  # None is what a file with `null` holds
+ONE_REJECTS = "chrome://tracing rejects the whole file"
 
 
 def check(trace: Mapping[str, Any] | list[Any] | str | os.PathLike[str]) -> list[Problem]:
@@ -48,34 +37,34 @@ def check(trace: Mapping[str, Any] | list[Any] | str | os.PathLike[str]) -> list
         TraceError: the file cannot be read at all.
     """
     if not isinstance(trace, (str, os.PathLike)):
-        return [Problem(*finding) for finding in _document(trace)]
-    return [Problem(*finding) for finding in _file(Path(trace))]
+        return list(_document(trace))
+    return list(_file(Path(trace)))
 
 
-def _file(path: Path) -> Iterator[Finding]:
+def _file(path: Path) -> Iterator[Problem]:
     data = read_bytes(path)
     try:
         text = decode(data, path)
     except TraceError as error:
-        yield Finding("json", "file", str(error))
+        yield Problem("json", "file", str(error))
         return
     if text.startswith(BOM):
-        yield Finding("bom", "file", "starts with a byte-order mark, which Perfetto rejects")
+        yield Problem("bom", "file", "starts with a byte-order mark, which Perfetto rejects")
         text = text[1:]
     if not text.isascii():
-        yield Finding("ascii", "file", "holds characters beyond ASCII that are not escaped")
+        yield Problem("ascii", "file", "holds characters beyond ASCII that are not escaped")
     constants: list[str] = []
-    document, findings = _parse(text, constants)
-    yield from findings
-    judged = [] if document is None else list(_document(document))
-    if constants and not any(finding.rule == "non-finite" for finding in judged):
+    document, problems = _parse(text, constants)
+    yield from problems
+    judged = [] if document is NOT_PARSED else list(_document(document))
+    if constants and not any(problem.rule == "non-finite" for problem in judged):
         words = ", ".join(sorted(set(constants)))
-        yield Finding("non-finite", "file", f"holds {words}, which is no JSON")
+        yield Problem("non-finite", "file", f"holds {words}, which is no JSON")
     yield from judged
 
 
-def _parse(text: str, constants: list[str]) -> tuple[Any, list[Finding]]:
-    """The document, or None, and what is wrong with the text as JSON."""
+def _parse(text: str, constants: list[str]) -> tuple[Any, list[Problem]]:
+    """The document, or NOT_PARSED, and what is wrong with the text as JSON."""
 
     def constant(word: str) -> float:
         constants.append(word)
@@ -84,7 +73,7 @@ def _parse(text: str, constants: list[str]) -> tuple[Any, list[Finding]]:
     try:
         return json.loads(text, parse_constant=constant), []
     except (ValueError, RecursionError) as error:
-        strict_error = str(error)
+        strict_error = error
     constants.clear()
     try:
         document = json.loads(text, strict=False, parse_constant=constant)
@@ -94,14 +83,26 @@ def _parse(text: str, constants: list[str]) -> tuple[Any, list[Finding]]:
         message = (
             f"a control character is not escaped ({strict_error}); chrome://tracing rejects it"
         )
-        return document, [Finding("control", "file", message)]
+        return document, [Problem("control", "file", message)]
     constants.clear()
     if text.lstrip().startswith("["):
         return _open_list(text)
-    return None, [Finding("json", "file", f"is no JSON: {strict_error}; both viewers reject it")]
+    return NOT_PARSED, [Problem("json", "file", _no_json(text, strict_error))]
 
 
-def _open_list(text: str) -> tuple[list[Any], list[Finding]]:
+def _no_json(text: str, error: Exception) -> str:
+    """What is wrong with a text that the decoder refused, and which viewer minds."""
+    at = error.pos if isinstance(error, json.JSONDecodeError) else 0
+    # Which of the two is named depends on Python's version.
+    comma = at if text[at : at + 1] == "," else len(text[:at].rstrip()) - 1
+    if comma > 0 and text[comma] == "," and text[comma + 1 :].lstrip()[:1] in ("]", "}"):
+        return f"has a comma before a closing bracket, at character {comma}; {ONE_REJECTS}"
+    if str(error).startswith("Extra data"):
+        return f"has text after its end, at character {at}; {ONE_REJECTS}"
+    return f"is no JSON: {error}; both viewers reject it"
+
+
+def _open_list(text: str) -> tuple[list[Any], list[Problem]]:
     """The whole events of a list that breaks off, as a recording does that was killed."""
     events: list[Any] = []
     at = text.index("[") + 1
@@ -109,15 +110,20 @@ def _open_list(text: str) -> tuple[list[Any], list[Finding]]:
         at = _skip(text, at)
         if at == len(text):
             message = "the list of events is not closed; both viewers accept that"
-            return events, [Finding("unfinished", "file", message)]
+            return events, [Problem("unfinished", "file", message)]
+        if text[at] == "]":
+            if text[:at].rstrip().endswith(","):
+                message = f"has a comma before its closing bracket, at character {at}"
+            elif text[at + 1 :].strip():
+                message = f"has text after its closing bracket, at character {at + 1}"
+            else:
+                message = "has events that are not separated by one comma"
+            return events, [Problem("json", "file", f"{message}; {ONE_REJECTS}")]
         try:
             event, at = DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
-            message = (
-                f"breaks off inside event {len(events)}, at character {at}; "
-                "chrome://tracing rejects the whole file"
-            )
-            return events, [Finding("torn", "file", message)]
+            message = f"breaks off inside event {len(events)}, at character {at}; {ONE_REJECTS}"
+            return events, [Problem("torn", "file", message)]
         events.append(event)
 
 
@@ -127,21 +133,21 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
-def _document(document: Any) -> Iterator[Finding]:
+def _document(document: Any) -> Iterator[Problem]:
     if isinstance(document, list):
         events, unit = document, None
         if not events:
-            yield Finding("empty", "file", "an empty list, which Perfetto takes for no trace")
+            yield Problem("empty", "file", "an empty list, which Perfetto takes for no trace")
     elif isinstance(document, Mapping) and isinstance(document.get("traceEvents"), list):
         events, unit = document["traceEvents"], document.get("displayTimeUnit")
     else:
-        yield Finding("form", "file", "is neither an object with a list 'traceEvents' nor a list")
+        yield Problem("form", "file", "is neither an object with a list 'traceEvents' nor a list")
         return
     if unit != "ns":
-        yield Finding(
+        yield Problem(
             "unit",
             "file",
             f"displayTimeUnit is {'absent' if unit is None else shown(unit)} and not 'ns': "
             "chrome://tracing then nests neighbours less than 1 µs apart",
         )
-    yield from EventRules(events).findings()
+    yield from EventRules(events).problems()

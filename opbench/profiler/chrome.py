@@ -6,19 +6,20 @@ here alike; where they disagree, the writer avoids the matter.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from opbench.errors import TraceError, TraceWriteError
 from opbench.profiler.events import Trace, TraceEvent
 from opbench.profiler.modes import mode_names
-from opbench.profiler.nesting import separate
-from opbench.profiler.plain import json_text
+from opbench.profiler.nesting import Placed, separate
+from opbench.profiler.plain import json_text, text_of
 from opbench.version import __version__
 
 __all__ = ["decode", "encode", "read", "read_bytes", "reason", "temporary", "write"]
@@ -48,6 +49,7 @@ def write(trace: Trace, path: str | os.PathLike[str]) -> None:
         target = _regular(path)
         handle, beside = temporary(target)
         try:
+            _keep_permissions(handle, target)
             _store(handle, _lines(trace))
             Path(beside).replace(target)
         except BaseException:
@@ -75,6 +77,13 @@ def _regular(path: str | os.PathLike[str]) -> str:
             "choose another name"
         )
     return target
+
+
+def _keep_permissions(handle: int, target: str) -> None:
+    """Give the new file the permissions of the one that it replaces, if there is one."""
+    # Not every file system has permissions, and none is worth a trace.
+    with contextlib.suppress(OSError, AttributeError):
+        os.fchmod(handle, stat.S_IMODE(Path(target).stat().st_mode))
 
 
 def reason(error: Exception) -> str:
@@ -130,13 +139,20 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """
     try:
         data = Path(path).read_bytes()
-        if data.startswith(GZIP_MAGIC):
-            import gzip
-
-            data = gzip.decompress(data)
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise TraceError(f"cannot read the trace {os.fspath(path)}: {reason(error)}") from error
-    return data
+    if not data.startswith(GZIP_MAGIC):
+        return data
+    import gzip
+    import zlib
+
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise TraceError(
+            f"cannot unpack the trace {os.fspath(path)}, which is cut off or damaged: {error}; "
+            "record or copy it again"
+        ) from error
 
 
 def decode(data: bytes, path: str | os.PathLike[str]) -> str:
@@ -167,28 +183,29 @@ def _store(handle: int, lines: Iterator[str]) -> None:
 
 
 def _lines(trace: Trace) -> Iterator[str]:
+    placed = separate(trace)
     origin = min(
         [start for start, _ in trace.windows] + [event.start_ns for event in trace.events]
         or [trace.anchor.monotonic_ns]
     )
     yield '{"displayTimeUnit":"ns",\n'
     yield f'"baseTimeNanoseconds":{trace.anchor.wall_at(origin)},\n'
-    yield f'"otherData":{json_text(_other_data(trace, origin))},\n'
+    yield f'"otherData":{json_text(_other_data(trace, origin, placed.left_out))},\n'
     yield '"traceEvents":['
     separator = "\n"
-    for line in _event_lines(trace, origin):
+    for line in _event_lines(trace, placed, origin):
         yield f"{separator}{line}"
         separator = ",\n"
     yield "\n]}\n"
 
 
-def _other_data(trace: Trace, origin: int) -> dict[str, Any]:
+def _other_data(trace: Trace, origin: int, left_out: int) -> dict[str, Any]:
     """What no event says; times in ns since the origin, which is where `ts` counts from."""
     return {
         "format": FORMAT,
         "writer": f"opbench {__version__}",
         "modes": mode_names(trace.modes),
-        "dropped": trace.dropped,
+        "dropped": trace.dropped + left_out,
         "origin": {"monotonic_ns": origin, "wall_ns": trace.anchor.wall_at(origin)},
         "windows_ns": [[start - origin, end - origin] for start, end in trace.windows],
         "pauses_ns": [[start - origin, end - origin] for start, end in trace.pauses],
@@ -196,26 +213,27 @@ def _other_data(trace: Trace, origin: int) -> dict[str, Any]:
     }
 
 
-def _event_lines(trace: Trace, origin: int) -> Iterator[str]:
-    events, thread_names = separate(trace)
+def _event_lines(trace: Trace, placed: Placed, origin: int) -> Iterator[str]:
+    # Perfetto counts an empty name of a process or a thread as an error.
     for pid, name in sorted(trace.process_names.items()):
-        label = json_text({"name": name})
+        label = json_text({"name": text_of(name) or f"process {pid}"})
         yield f'{{"ph":"M","name":"process_name","pid":{pid},"args":{label}}}'
-    for (pid, tid), name in sorted(thread_names.items()):
-        label = json_text({"name": name})
+    for (pid, tid), name in sorted(placed.names.items()):
+        label = json_text({"name": text_of(name) or f"thread {tid}"})
         yield f'{{"ph":"M","name":"thread_name","pid":{pid},"tid":{tid},"args":{label}}}'
     # Names and categories are few: their text is made once.
     texts: dict[str, str] = {}
-    for event in events:
-        for text in (event.name, event.category):
+    for event in placed.events:
+        name, category = text_of(event.name), text_of(event.category)
+        for text in (name, category):
             if text not in texts:
                 texts[text] = json_text(text)
-        yield _event_line(event, origin, texts)
+        yield _event_line(event, origin, texts[name], texts[category])
 
 
-def _event_line(event: TraceEvent, origin: int, texts: Mapping[str, str]) -> str:
+def _event_line(event: TraceEvent, origin: int, name: str, category: str) -> str:
     head = (
-        f'{{"ph":"{event.phase}","name":{texts[event.name]},"cat":{texts[event.category]},'
+        f'{{"ph":"{event.phase}","name":{name},"cat":{category},'
         f'"pid":{event.pid},"ts":{_microseconds(event.start_ns - origin)}'
     )
     args = f'"args":{json_text(event.args)}}}'

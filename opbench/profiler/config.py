@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +28,8 @@ NOT_YET = {
 }
 PROCESSES = ("server", "worker")
 DEFAULT_PERIOD = 1.0
+LONGEST_PERIOD = 1e9  # seconds, some 30 years
+STREAMS = ("/dev/fd/", "/dev/std", "/proc/")  # through them a file that somebody writes into
 KEYS = (
     *MODE_KEYS,
     *SHORT,
@@ -45,13 +47,11 @@ class ProfilerConfig(NamedTuple):
     Attributes:
         modes: what is recorded; MXNet's 13 (symbolic, api, memory) by default.
         filename: where `dump` writes; absolute once it was checked.
-        dump_period: seconds between two continuous dumps; checked and kept, without effect yet.
         profile_process: ``worker``, or ``server``, which is refused when the recorder starts.
     """
 
     modes: Mode = Mode.SYMBOLIC | Mode.API | Mode.MEMORY
     filename: str = "profile.json"
-    dump_period: float = DEFAULT_PERIOD
     profile_process: str = "worker"
 
     def checked(self) -> ProfilerConfig:
@@ -61,19 +61,20 @@ class ProfilerConfig(NamedTuple):
         since the permission bits do not tell of read-only disks or full quotas.
 
         Raises:
-            ConfigError: the folder is missing or closed, or the name is a folder's.
+            ConfigError: the folder is missing or closed, or the name is that of a folder, of a
+                device or of a stream.
         """
         target = Path(self.filename).absolute()
         try:
-            if target.is_dir():
-                raise ConfigError(f"filename: {target} is a folder; name a file in it")
-            target.lstat()
+            kind = target.stat().st_mode
         except FileNotFoundError:
-            pass
+            kind = stat.S_IFREG
         except (OSError, ValueError) as error:
-            if isinstance(error, ConfigError):
-                raise
             raise _unusable(target, error) from error
+        if stat.S_ISDIR(kind) or self.filename.endswith(os.sep):
+            raise ConfigError(f"filename: {target} is a folder; name a file in it")
+        if not stat.S_ISREG(kind) or str(target).startswith(STREAMS):
+            raise ConfigError(f"filename: {target} is no regular file; choose another name")
         try:
             handle, probe = temporary(os.path.realpath(target))
         except OSError as error:
@@ -93,6 +94,7 @@ def parse_config(keys: Mapping[str, Any]) -> ProfilerConfig:
             not there yet, or a file that could not be written.
     """
     given = _named(keys)
+    _check_period(given.get("dump_period", DEFAULT_PERIOD))
     modes = {key: _boolean(key, given[key]) for key in MODE_KEYS if key in given}
     for key, instead in NOT_YET.items():
         if key in given and _boolean(key, given[key]):
@@ -104,7 +106,6 @@ def parse_config(keys: Mapping[str, Any]) -> ProfilerConfig:
     return ProfilerConfig(
         modes=wanted if modes else Mode.ALL,
         filename=_filename(given.get("filename", "profile.json")),
-        dump_period=_period(given.get("dump_period", DEFAULT_PERIOD)),
         profile_process=_process(given.get("profile_process", "worker")),
     ).checked()
 
@@ -140,22 +141,25 @@ def _filename(value: Any) -> str:
     return name
 
 
-def _period(value: Any) -> float:
+def _check_period(value: Any) -> None:
+    """Seconds between two continuous dumps; nothing reads them yet."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ConfigError(f"dump_period must be a number of seconds, not {value!r}")
-    if not (math.isfinite(value) and value > 0):
-        raise ConfigError(f"dump_period must be more than 0 seconds, not {value!r}")
-    return float(value)
+    if not 0 < value < LONGEST_PERIOD:
+        told = "that much" if value >= LONGEST_PERIOD else repr(value)
+        raise ConfigError(f"dump_period must be more than 0 seconds and under 1e9, not {told}")
 
 
 def _process(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(f"profile_process must be 'worker' or 'server', not {value!r}")
     if value not in PROCESSES:
-        raise ConfigError(f"unknown profile_process {value!r}{nearest(str(value), PROCESSES)}")
-    return str(value)
+        raise ConfigError(f"unknown profile_process {value!r}{nearest(value, PROCESSES)}")
+    return value
 
 
 def _unusable(target: Path, error: Exception) -> ConfigError:
     return ConfigError(
         f"filename: no trace could be written to {target}: {reason(error)}; "
-        "choose a folder that exists and can be written"
+        "choose a folder that exists and can be written, and a name that it takes"
     )

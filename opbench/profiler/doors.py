@@ -5,24 +5,26 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 from typing import Any
 
-from opbench.errors import ConfigError, StateError, TraceWriteError, nearest
+from opbench.errors import ConfigError, StateError, nearest
 from opbench.profiler.chrome import write
 from opbench.profiler.config import ProfilerConfig, parse_config
 from opbench.profiler.events import Trace, merge
 from opbench.profiler.profiler import RECORDER, Profiler
 
-__all__ = ["Session", "dump", "pause", "resume", "set_config", "set_state", "state"]
+__all__ = ["WindowStore", "dump", "pause", "resume", "set_config", "set_state", "state"]
 
 OWNER = "set_state"
 
 
-class Session:
+class WindowStore:
     """The windows recorded through the doors, and where they go.
 
-    A session runs from its first window to a finished `dump`; the first window after that begins
-    the next one. Its windows are kept until then, so that a `dump` can be repeated.
+    They are kept until the first window after a finished `dump`, so that a `dump` can be repeated.
+    Its methods may be called from any thread: each waits for the others, so that no window opens or
+    closes while a file is being written.
     """
 
     def __init__(self, recorder: Profiler) -> None:
@@ -32,6 +34,9 @@ class Session:
 
     def detach(self) -> None:
         """Forget everything: in a forked child the windows are the parent's to write."""
+        # Made anew: in a child it may be held by a thread that only the parent has. Re-entrant, for
+        # the handler of a signal that comes during a dump.
+        self._lock = threading.RLock()
         self._config: ProfilerConfig | None = None
         self._windows: list[Trace] = []
         self._finished = False
@@ -39,21 +44,25 @@ class Session:
 
     def set_config(self, **keys: Any) -> None:
         """Replace the whole configuration; see `parse_config` for the keys and the errors."""
-        if self._recorder.state == "run":
-            raise StateError(
-                "cannot set_config: the profiler's state is 'run', its owner "
-                f"{self._recorder.owner!r}; stop it first"
-            )
-        self._config = parse_config(keys)
+        with self._lock:
+            if self._recorder.state == "run":
+                raise StateError(
+                    "cannot set_config: the profiler's state is 'run', its owner "
+                    f"{self._recorder.owner!r}; stop it first"
+                )
+            self._config = parse_config(keys)
 
     def set_state(self, wanted: str = "stop") -> None:
         """Open or close a window."""
-        if wanted == "run":
-            self._run()
-        elif wanted == "stop":
-            self._stop()
-        else:
-            raise ConfigError(f"unknown state {wanted!r}{nearest(str(wanted), ('run', 'stop'))}")
+        if not isinstance(wanted, str):
+            raise ConfigError(f"the state must be 'run' or 'stop', not {wanted!r}")
+        if wanted not in ("run", "stop"):
+            raise ConfigError(f"unknown state {wanted!r}{nearest(wanted, ('run', 'stop'))}")
+        with self._lock:
+            if wanted == "run":
+                self._run()
+            else:
+                self._stop()
 
     def _run(self) -> None:
         config = self._config or ProfilerConfig().checked()
@@ -72,8 +81,8 @@ class Session:
             self._exit_watched = True
             atexit.register(self.write_at_exit)
 
-    def _stop(self) -> None:
-        self._windows.append(self._recorder.stop(OWNER))
+    def _stop(self, *, wait: bool = True) -> None:
+        self._windows.append(self._recorder.stop(OWNER, wait=wait))
 
     def pause(self) -> None:
         """Suspend recording in a window that the doors opened."""
@@ -86,30 +95,45 @@ class Session:
         self._recorder.resume()
 
     def dump(self, *, finished: bool = True) -> None:
-        """Write all windows of the session as one complete file."""
-        windows = self._windows
-        if self._ours():
-            if finished:
+        """Write all windows since the last finished dump as one complete file."""
+        with self._lock:
+            if finished and self._ours():
                 self._stop()
-            else:
-                windows = [*windows, self._recorder.snapshot(OWNER)]
-        if not windows:
-            raise StateError("nothing to dump: no window was recorded; set_state('run') opens one")
-        config = self._config or ProfilerConfig()
-        write(merge(windows), config.filename)
-        # A window that is still open will hold more than the file does.
-        self._written = not self._ours()
-        self._finished = finished
+            windows = list(self._windows)
+            closed = len(windows)
+            if self._ours():
+                windows.append(self._recorder.snapshot(OWNER))
+            if not windows:
+                raise StateError(
+                    "nothing to dump: no window was recorded; set_state('run') opens one"
+                )
+            config = self._config or ProfilerConfig()
+            write(merge(windows), config.filename)
+            # A window that is still open will hold more than the file does, and the handler of a
+            # signal may have recorded one meanwhile.
+            self._written = not self._ours() and len(self._windows) == closed
+            self._finished = finished and self._written
 
     def write_at_exit(self) -> None:
         """Write what no dump has written; at this point an error can only be told, not raised."""
         if self._written:
             return
         try:
+            self._close_at_exit()
             self.dump()
-        except (TraceWriteError, StateError) as error:
-            if sys.stderr is not None:
-                sys.stderr.write(f"opbench: the trace is lost: {error}\n")
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody can catch it any more
+            _tell(f"the trace is lost: {error or type(error).__name__}")
+
+    def _close_at_exit(self) -> None:
+        """Close an open window, if need be without the work that is pending."""
+        with self._lock:
+            if not self._ours():
+                return
+            try:
+                self._stop()
+            except Exception as error:  # noqa: BLE001 - the runtime may be gone by now
+                _tell(f"pending work is not in the trace: {error or type(error).__name__}")
+                self._stop(wait=False)
 
     def _ours(self) -> bool:
         return self._recorder.state == "run" and self._recorder.owner == OWNER
@@ -122,12 +146,17 @@ class Session:
             )
 
 
-SESSION = Session(RECORDER)
+def _tell(sentence: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"opbench: {sentence}\n")
+
+
+WINDOWS = WindowStore(RECORDER)
 
 
 def _detach_child() -> None:
     RECORDER.detach()
-    SESSION.detach()
+    WINDOWS.detach()
 
 
 if hasattr(os, "register_at_fork"):
@@ -146,7 +175,7 @@ def set_config(**keys: Any) -> None:
         ConfigError: an unknown key, a wrong value, a folder that cannot be written.
         StateError: a window is open.
     """
-    SESSION.set_config(**keys)
+    WINDOWS.set_config(**keys)
 
 
 def set_state(state: str = "stop") -> None:
@@ -156,17 +185,17 @@ def set_state(state: str = "stop") -> None:
         ConfigError: any other word, or a configuration that cannot be run.
         StateError: run while running, stop while stopped, or somebody else's window is open.
     """
-    SESSION.set_state(state)
+    WINDOWS.set_state(state)
 
 
 def pause() -> None:
     """Suspend recording; StateError unless the doors' window is open and recording."""
-    SESSION.pause()
+    WINDOWS.pause()
 
 
 def resume() -> None:
     """Record again after `pause`; StateError unless the doors' window is paused."""
-    SESSION.resume()
+    WINDOWS.resume()
 
 
 def dump(finished: bool = True) -> None:
@@ -180,7 +209,7 @@ def dump(finished: bool = True) -> None:
         StateError: no window was recorded.
         TraceWriteError: the file could not be written; the windows are kept for another try.
     """
-    SESSION.dump(finished=finished)
+    WINDOWS.dump(finished=finished)
 
 
 def state() -> str:

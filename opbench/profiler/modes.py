@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntFlag
+from operator import index
 
 from opbench.errors import ConfigError, nearest
 
@@ -32,6 +33,7 @@ SINGLE = {
     "memory": Mode.MEMORY,
 }
 WORDS = {**SINGLE, "mem": Mode.MEMORY, "all": Mode.ALL, "none": Mode(0)}
+DIGITS = 9  # what is longer is no bit sum, and may be too long for an integer
 SEPARATORS = re.compile(r"[\s,+|]+")
 
 
@@ -47,14 +49,15 @@ def parse_modes(value: str | int | Iterable[str | int], source: str = "") -> Mod
         ConfigError: an unknown name, a bit sum outside 0 to 15, or nothing at all.
     """
     place = f" in {source}" if source else ""
+    bits = _integer(value)
     if isinstance(value, str):
         words = [word for word in SEPARATORS.split(value.strip().lower()) if word]
         if not words:
             raise ConfigError(f"no mode{place}: {value!r}{nearest('', WORDS)}")
         parts = [_word(word, place) for word in words]
-    elif isinstance(value, int) and not isinstance(value, bool):
-        parts = [_bits(value, place)]
-    elif isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
+    elif bits is not None:
+        parts = [_bits(bits, place)]
+    elif isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, Mapping)):
         parts = [parse_modes(part, source) for part in value]
         if not parts:
             raise ConfigError(f"no mode{place}: the list is empty{nearest('', WORDS)}")
@@ -74,9 +77,19 @@ def mode_names(mode: int) -> str:
     return " + ".join(name for name, bit in SINGLE.items() if mode & bit) or "none"
 
 
+def _integer(value: object) -> int | None:
+    """A bit sum of any integer type, NumPy's too; True is none."""
+    if isinstance(value, (bool, str)) or not hasattr(value, "__index__"):
+        return None
+    try:
+        return index(value)
+    except TypeError:  # an array has the method, and more than one value
+        return None
+
+
 def _word(word: str, place: str) -> Mode:
     if word.isdecimal():
-        return _bits(int(word), place)
+        return _bits(int(word) if len(word) <= DIGITS else 2**64, place)
     if word not in WORDS:
         raise ConfigError(f"unknown mode {word!r}{place}{nearest(word, WORDS)}")
     return WORDS[word]
@@ -86,6 +99,6 @@ def _bits(bits: int, place: str) -> Mode:
     if not 0 <= bits <= Mode.ALL:
         raise ConfigError(
             f"mode bits{place} must lie between 0 and 15 (symbolic 1, imperative 2, api 4, "
-            f"memory 8), not {int(bits)}"
+            f"memory 8), not {int(bits) if abs(bits) < 2**64 else 'a number that long'}"
         )
     return Mode(bits)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import NamedTuple
+
 from opbench.errors import TraceError
 from opbench.profiler.events import Trace, TraceEvent
 
-__all__ = ["LARGEST_ID", "OpenSlices", "separate"]
+__all__ = ["LARGEST_ID", "OpenSlices", "Placed", "separate"]
 
 LARGEST_ID = 2**32 - 1
-# Lanes that the writer adds are numbered from here; no system numbers its threads this high.
+# Lanes that the writer adds are numbered from here, past numbers that a thread has already.
 ADDED_LANES = 2**31
+# Nobody reads more lanes of one thread, and each slice may have to be tried on all of them.
+LANES_OF_A_THREAD = 64
 
 
 class OpenSlices:
@@ -42,38 +47,66 @@ class _Lanes:
                 return tid
         return None
 
+    def add(self, tid: int, event: TraceEvent) -> None:
+        """One more lane, with the slice on it."""
+        slices = OpenSlices()
+        slices.accepts(event.start_ns, event.end_ns)
+        self.rows.append((tid, slices))
 
-def separate(trace: Trace) -> tuple[list[TraceEvent], dict[tuple[int, int], str]]:
-    """The events in the order to write, and the names of all lanes.
+
+class Placed(NamedTuple):
+    """What is to be written of a trace.
+
+    Attributes:
+        events: in the order to write.
+        names: of all lanes, by process and lane.
+        left_out: slices that crossed others on all the lanes that their thread may have.
+    """
+
+    events: list[TraceEvent]
+    names: dict[tuple[int, int], str]
+    left_out: int
+
+
+def separate(trace: Trace) -> Placed:
+    """The events on lanes, where all slices are apart or nested.
 
     A slice that would cross another of its thread is moved to an added lane, named after the
-    thread. So is everything of a thread whose number does not fit into 32 bits.
+    thread; there are up to 64 lanes per thread. So is everything of a thread whose number does not
+    fit into 32 bits.
 
     Raises:
         TraceError: a process number that no viewer can hold.
     """
-    names = dict(trace.thread_names)
+    names = {thread: name for thread, name in trace.thread_names.items() if _fits(thread[1])}
     lanes: dict[tuple[int, int], _Lanes] = {}
-    added = ADDED_LANES
-    placed = []
+    taken = {event.tid for event in trace.events} | {tid for _, tid in names}
+    free = (number for number in itertools.count(ADDED_LANES) if number not in taken)
+    events: list[TraceEvent] = []
+    left_out = 0
     for event in sorted(trace.events, key=lambda event: (event.start_ns, -event.duration_ns)):
         thread = (event.pid, event.tid)
         own = lanes.get(thread)
         if own is None:
-            if not 1 <= event.pid <= LARGEST_ID:
+            if not _fits(event.pid):
                 raise TraceError(f"process number {event.pid} does not fit: 1 to {LARGEST_ID}")
-            own = lanes[thread] = _Lanes(event.tid)
-            if not 1 <= event.tid <= LARGEST_ID:
-                own.rows[0] = (added, OpenSlices())
-                names[event.pid, added] = names.pop(thread, f"thread {event.tid}")
-                added += 1
-        tid = own.place(event) if event.phase == "X" else own.rows[0][0]
+            own = lanes[thread] = _Lanes(event.tid if _fits(event.tid) else next(free))
+            if not _fits(event.tid):
+                name = trace.thread_names.get(thread, f"thread {event.tid}")
+                names[event.pid, own.rows[0][0]] = name
+        first = own.rows[0][0]
+        tid = own.place(event) if event.phase == "X" else first
         if tid is None:
-            tid = added
-            added += 1
-            own.rows.append((tid, OpenSlices()))
-            own.place(event)
-            name = names.get((event.pid, own.rows[0][0]), f"thread {event.tid}")
+            if len(own.rows) == LANES_OF_A_THREAD:
+                left_out += 1
+                continue
+            tid = next(free)
+            own.add(tid, event)
+            name = names.get((event.pid, first), f"thread {event.tid}")
             names[event.pid, tid] = f"{name} (crossing {len(own.rows) - 1})"
-        placed.append(event if tid == event.tid else event._replace(tid=tid))
-    return placed, names
+        events.append(event if tid == event.tid else event._replace(tid=tid))
+    return Placed(events, names, left_out)
+
+
+def _fits(number: int) -> bool:
+    return 1 <= number <= LARGEST_ID

@@ -1,4 +1,9 @@
-"""Any value as strict JSON in ASCII: what a user put into `args` must not spoil the file."""
+"""Any value as strict JSON in ASCII: what a user put into `args` must not spoil the file.
+
+The rules are the viewers': Perfetto reads integers into 64 bits and stumbles over NUL, and a value
+is there to be looked at, so NaN is shown as a word and a deep structure is cut. The room records
+writes for a computation that reads the file back: there NaN is null, and nothing is cut.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["json_text", "plain_text"]
+__all__ = ["json_text", "plain_text", "text_of"]
 
 ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 SAFE_INTEGER = 2**63  # Perfetto reads integers into 64 bits
@@ -27,11 +32,16 @@ def json_text(value: Any) -> str:
     """
     try:
         text = ENCODER.encode(value)
-    except (TypeError, ValueError, RecursionError):
+    except Exception:  # noqa: BLE001 - a stranger's mapping may raise anything
         return ENCODER.encode(_plain(value, DEPTH))
     if SUSPECT.search(text):
         return ENCODER.encode(_plain(value, DEPTH))
     return text
+
+
+def text_of(name: Any) -> str:
+    """A name as text, whatever it is."""
+    return name if isinstance(name, str) else str(_plain(name, 0))
 
 
 def plain_text(text: str) -> str:
@@ -48,10 +58,17 @@ def _whole(match: re.Match[str]) -> str:
 
 
 def _plain(value: Any, depth: int) -> Any:
+    try:
+        return _plain_value(value, depth)
+    except Exception:  # noqa: BLE001 - a stranger's value may raise anything
+        return f"<{type(value).__qualname__}>"
+
+
+def _plain_value(value: Any, depth: int) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return _plain_scalar(value)
     if depth and isinstance(value, Mapping):
-        return {plain_text(_key(key)): _plain(item, depth - 1) for key, item in value.items()}
+        return {plain_text(text_of(key)): _plain(item, depth - 1) for key, item in value.items()}
     if depth and isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(item, depth - 1) for item in value]
     return _plain_other(value)
@@ -84,7 +101,3 @@ def _plain_other(value: Any) -> Any:
     if isinstance(item, (bool, int, float, str)):
         return _plain_scalar(item)
     return f"<{type(value).__qualname__}>"
-
-
-def _key(key: Any) -> str:
-    return key if isinstance(key, str) else str(_plain(key, 0))

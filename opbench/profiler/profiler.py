@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from operator import index
 from typing import Any
 
 from opbench.errors import StateError, TraceError
@@ -49,7 +50,8 @@ class Profiler:
         clock: the clock of all events, ns.
         iteration: the iteration being recorded, or None; emit points copy it.
         owner: who called `run`, or None.
-        capacity: events one window can hold; what comes later is counted as dropped.
+        capacity: events one window can hold; what comes later is counted as dropped. Iterations and
+            calls are kept beyond it: there are as many as the window has iterations.
     """
 
     def __init__(
@@ -132,20 +134,35 @@ class Profiler:
             self._opened = self._since = self.clock()
             self.mask = int(wanted)
 
-    def stop(self, owner: str) -> Trace:
+    def stop(self, owner: str, *, wait: bool = True) -> Trace:
         """Close the window and hand over what it recorded.
+
+        An interrupt on the way leaves the window paused, and its events in it: stop it again.
+
+        Args:
+            owner: who opened it.
+            wait: wait for pending work first; without, what is pending is left out.
 
         Raises:
             StateError: no window is open, or it is somebody else's.
         """
-        with self._changing("stop", owner), self._lock:
-            freeze = self._take(self.clock())
-            self.mask = 0
-            self._opened = self._since = None
-            self.owner = None
-            self.iteration = None
-            self._forget()
-        return freeze()
+        with self._changing("stop", owner, wait=wait):
+            with self._lock:
+                end = self.clock()
+                freeze = self._take(end)
+                if self._since is not None:
+                    self._paused_at = end
+                    self._since = None
+                self.mask = 0
+            # Freezing a million events takes a second. An interrupt in it finds the window paused
+            # and whole, so that another stop can take it.
+            trace = freeze()
+            with self._lock:
+                self._opened = None
+                self.owner = None
+                self.iteration = None
+                self._forget()
+        return trace
 
     def snapshot(self, owner: str) -> Trace:
         """What the open window has recorded so far; it stays open.
@@ -165,8 +182,8 @@ class Profiler:
         """
         with self._changing("pause"), self._lock:
             self.mask = 0
-            self._since = None
             self._paused_at = self.clock()
+            self._since = None
 
     def resume(self) -> None:
         """Record again after `pause`.
@@ -204,11 +221,18 @@ class Profiler:
             end_ns: when it ended.
             args: plain JSON values; kept, not copied, so pass a fresh dictionary and no arrays.
             across_pauses: keep a slice that reaches over a pause, as an iteration does; it must
-                still have begun inside the window.
+                still have begun inside the window. Such a slice finds room in a full buffer too.
 
         Raises:
-            TraceError: it ends before it starts.
+            TraceError: it ends before it starts, or a time is no whole number.
         """
+        try:
+            start_ns, end_ns = index(start_ns), index(end_ns)
+        except TypeError:
+            raise TraceError(
+                f"slice {name!r} has the times {start_ns!r} and {end_ns!r}, but nanoseconds are "
+                "whole numbers; take both times from the recorder's clock"
+            ) from None
         if end_ns < start_ns:
             raise TraceError(
                 f"slice {name!r} ends {start_ns - end_ns} ns before it starts; "
@@ -246,7 +270,7 @@ class Profiler:
             since = self._opened if across_pauses else self._since
             if since is None or start < since:
                 return
-            if len(self._events) >= self.capacity:
+            if len(self._events) >= self.capacity and not (across_pauses or category == "call"):
                 self._dropped += 1
                 return
             if thread.run != self._runs:
@@ -257,29 +281,36 @@ class Profiler:
         """Note number and name of a thread at its first event of a run."""
         thread.tid = threading.get_native_id()
         thread.run = self._runs
-        self._names.setdefault(thread.tid, []).append(threading.current_thread().name)
+        name = str(threading.current_thread().name) or f"thread {thread.tid}"
+        self._names.setdefault(thread.tid, []).append(name)
 
     # transitions
 
     @contextmanager
-    def _changing(self, verb: str, asker: str | None = None) -> Iterator[None]:
+    def _changing(
+        self, verb: str, asker: str | None = None, *, wait: bool = True
+    ) -> Iterator[None]:
         """Claim the state, wait for pending work, change, release.
 
         The claim is no lock: whoever comes second is told so instead of waiting, possibly for ever,
         for a thread that waits for it.
         """
-        with self._lock:
-            refusal = self._refusal(verb, asker)
+        claimed = False
+        try:
+            with self._lock:
+                refusal = self._refusal(verb, asker)
+                if not refusal:
+                    claimed = True  # before the claim: an interrupt may come between any two lines
+                    self._transition = verb
             if refusal:
                 by = f" for {asker!r}" if asker is not None else ""
                 raise StateError(f"cannot {verb} the profiler{by}: {refusal}")
-            self._transition = verb
-        try:
-            for synchronise in self._synchronisers:
+            for synchronise in self._synchronisers if wait else ():
                 synchronise()
             yield
         finally:
-            self._transition = ""
+            if claimed:
+                self._transition = ""
 
     def _refusal(self, verb: str, asker: str | None) -> str:
         """Why the present state does not allow the transition, and what to do; empty if it does."""

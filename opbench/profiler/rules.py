@@ -7,9 +7,17 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from opbench.profiler.foreign import (
+    hexadecimal,
+    identifier,
+    nanoseconds,
+    not_finite,
+    number,
+    shown,
+)
 from opbench.profiler.nesting import LARGEST_ID, OpenSlices
 
-__all__ = ["EventRules", "Finding", "shown"]
+__all__ = ["EventRules", "Problem"]
 
 PHASES = frozenset("XBEiICMsftbne")
 KNOWN_ELSEWHERE = frozenset("PNODVvRcT()")  # read by one viewer or none, but no error in either
@@ -29,15 +37,24 @@ COLOURS = frozenset(  # those that chrome://tracing lists
         *("thread_state_iowait", "thread_state_uninterruptible", "thread_state_unknown"),
     )
 )
+NAMES = ("process_name", "thread_name")
+# Each time, and the rule that is broken when it is no number.
+TIMES = {"ts": "ts", "dur": "dur", "tts": "ts", "tdur": "dur"}
 EXACT_INTEGER = 2**53
-SHOWN = 60
-EXACT_MICROSECONDS = 2**43  # above it a double is coarser than 1 ns
+EXACT_MICROSECONDS = 2**43  # from there on a double is coarser than 1 ns
+END_OF_TIME = 2**63  # ns, in Perfetto's clock
 
 Event = Mapping[str, Any]
 
 
-class Finding(NamedTuple):
-    """What `check` turns into a Problem: rule, where, message."""
+class Problem(NamedTuple):
+    """One rule broken in one place.
+
+    Attributes:
+        rule: its short name.
+        where: ``file``, or ``event 12`` counted from 0.
+        message: what is wrong there and what a viewer makes of it.
+    """
 
     rule: str
     where: str
@@ -45,11 +62,12 @@ class Finding(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """An X event on its lane, in whole nanoseconds as Perfetto rounds them."""
+    """An X event or a pair of B and E on its lane, in nanoseconds as Perfetto rounds them."""
 
     start: int
     end: int
     position: int
+    complete: bool = True  # an X event
 
 
 class EventRules:
@@ -61,7 +79,7 @@ class EventRules:
         self._covered: dict[tuple[str, str], list[tuple[int, int]]] = {}
         self._flows: dict[tuple[str, str, str], list[tuple[int, Event]]] = {}
         self._begun: dict[tuple[str, str], list[tuple[int, int, Event]]] = {}
-        self._alone: dict[str, Callable[[int, Event], Iterator[Finding]]] = {
+        self._alone: dict[str, Callable[[int, Event], Iterator[Problem]]] = {
             "X": self._slice,
             "B": self._begin_end,
             "E": self._begin_end,
@@ -77,7 +95,7 @@ class EventRules:
             "f": self._flow,
         }
 
-    def findings(self) -> Iterator[Finding]:
+    def problems(self) -> Iterator[Problem]:
         """Everything that is wrong, event by event and then lane by lane."""
         for position, event in enumerate(self._events):
             if not isinstance(event, Mapping):
@@ -87,14 +105,14 @@ class EventRules:
             judge = self._alone.get(_text(event.get("ph")))
             if judge is not None:
                 yield from judge(position, event)
+        for lane, begun in self._begun.items():
+            yield from _pairs(begun, self._slices.setdefault(lane, []))
         for slices in self._slices.values():
             yield from _crossings(slices)
-        for lane in self._begun.values():
-            yield from _unmatched(lane)
         for ends in self._flows.values():
             yield from self._arrows(ends)
 
-    def _common(self, position: int, event: Event) -> Iterator[Finding]:
+    def _common(self, position: int, event: Event) -> Iterator[Problem]:
         phase = _text(event.get("ph"))
         if phase not in PHASES and phase not in KNOWN_ELSEWHERE:
             said = f"is {shown(event['ph'])}" if "ph" in event else "is absent"
@@ -106,69 +124,89 @@ class EventRules:
             phase == "M" and _text(event.get("name")).startswith("thread_")
         )
         yield from _id(position, event, "tid", required=per_thread)
-        if phase != "M":
-            yield from _timestamp(position, event)
+        if "ts" not in event and phase != "M":
+            yield _at(position, "ts", "has no ts")
+        for key in TIMES:
+            if key in event:
+                yield from _time(position, key, event[key])
         colour = event.get("cname")
         if colour is not None and _text(colour) not in COLOURS:
             yield _at(position, "cname", f"colour {shown(colour)} makes chrome://tracing give up")
-        if _not_finite(event.get("args")):
+        if not_finite(event.get("args")):
             yield _at(position, "non-finite", "a NaN or an infinity in args is no JSON")
 
-    def _slice(self, position: int, event: Event) -> Iterator[Finding]:
-        duration = _number(event.get("dur"))
-        if duration is None:
-            said = (
-                "no dur" if "dur" not in event else f"dur {shown(event['dur'])}, which is no number"
-            )
-            yield _at(position, "dur", f"has {said}; Perfetto drops it")
-        elif duration < 0:
+    def _slice(self, position: int, event: Event) -> Iterator[Problem]:
+        if "dur" not in event:
+            yield _at(position, "dur", "has no dur; Perfetto drops it")
+        start, duration = number(event.get("ts")), number(event.get("dur"))
+        if duration is not None and duration < 0:
             yield _at(position, "dur", f"has a negative dur, {shown(event['dur'])}")
-        start = _number(event.get("ts"))
-        if start is not None and duration is not None and duration >= 0:
-            begin = _nanoseconds(start)
+        elif start is not None and duration is not None:
+            begin, length = nanoseconds(start), nanoseconds(duration)
+            if begin < END_OF_TIME and length < END_OF_TIME <= begin + length:
+                yield _at(position, "precision", "ends beyond 2**63 ns, the end of Perfetto's time")
             lane = self._slices.setdefault(_lane(event), [])
-            lane.append(Slice(begin, begin + _nanoseconds(duration), position))
+            lane.append(Slice(begin, begin + length, position))
 
-    def _begin_end(self, position: int, event: Event) -> Iterator[Finding]:
-        start = _number(event.get("ts"))
+    def _begin_end(self, position: int, event: Event) -> Iterator[Problem]:
+        start = number(event.get("ts"))
         if start is not None:
             lane = self._begun.setdefault(_lane(event), [])
-            lane.append((_nanoseconds(start), position, event))
+            lane.append((nanoseconds(start), position, event))
         return iter(())
 
-    def _counter(self, position: int, event: Event) -> Iterator[Finding]:
+    def _counter(self, position: int, event: Event) -> Iterator[Problem]:
         args = event.get("args")
         if not isinstance(args, Mapping) or not args:
             yield _at(position, "counter", "a counter without values in args")
             return
         for series, value in args.items():
-            if _number(value) is None and not _not_finite(value):
+            if number(value) is None and not not_finite(value):
                 yield _at(
                     position, "counter", f"series {shown(series)} is no number: {shown(value)}"
                 )
 
-    def _metadata(self, position: int, event: Event) -> Iterator[Finding]:
+    def _metadata(self, position: int, event: Event) -> Iterator[Problem]:
         key = METADATA.get(_text(event.get("name")))
         args = event.get("args")
-        if key and not (isinstance(args, Mapping) and key in args):
+        if not key:
+            return
+        if not (isinstance(args, Mapping) and key in args):
             yield _at(position, "metadata", f"{event['name']} needs args with {key!r}")
+        elif event["name"] in NAMES and not _text(args[key]):
+            yield _at(
+                position,
+                "metadata",
+                f"{event['name']} is {shown(args[key])} and no name; Perfetto counts an error",
+            )
 
-    def _instant(self, position: int, event: Event) -> Iterator[Finding]:
+    def _instant(self, position: int, event: Event) -> Iterator[Problem]:
         if event.get("s", "t") not in ("t", "p", "g"):
             yield _at(position, "scope", f"instant scope {shown(event['s'])}; valid are t, p, g")
         elif event.get("s", "t") == "t" and "tid" not in event:
             yield _at(position, "tid", "an instant of a thread without tid")
 
-    def _async(self, position: int, event: Event) -> Iterator[Finding]:
+    def _async(self, position: int, event: Event) -> Iterator[Problem]:
+        scopes = event.get("id2")
+        idents = [event.get("id")]
+        if isinstance(scopes, Mapping):
+            idents += [scopes.get("local"), scopes.get("global")]
         if "id" not in event and "id2" not in event:
             yield _at(position, "async", "an async event without id; both viewers refuse it")
+        elif not any(map(identifier, idents)):
+            yield _at(
+                position,
+                "async",
+                f"the id of an async event, {shown(event.get('id', scopes))}, is neither text nor "
+                "an integer of 64 bits; Perfetto drops it",
+            )
 
-    def _flow(self, position: int, event: Event) -> Iterator[Finding]:
+    def _flow(self, position: int, event: Event) -> Iterator[Problem]:
         ident = event.get("id")
         if isinstance(ident, bool) or not isinstance(ident, (int, str)):
             yield _at(position, "flow", f"a flow needs an integer id, not {shown(ident)}")
             return
-        if isinstance(ident, str) and not _hexadecimal(ident):
+        if isinstance(ident, str) and not hexadecimal(ident):
             yield _at(
                 position, "flow", f"flow id {shown(ident)} is read as hexadecimal; use an integer"
             )
@@ -176,7 +214,7 @@ class EventRules:
         key = (_key(event.get("cat")), _key(event.get("name")), _key(ident))
         self._flows.setdefault(key, []).append((position, event))
 
-    def _arrows(self, ends: list[tuple[int, Event]]) -> Iterator[Finding]:
+    def _arrows(self, ends: list[tuple[int, Event]]) -> Iterator[Problem]:
         phases = {event["ph"] for _, event in ends}
         for position, event in ends:
             if event["ph"] == "s" and "f" not in phases and "t" not in phases:
@@ -187,7 +225,7 @@ class EventRules:
                 yield _at(position, "flow", "a flow's end lies in no slice: no arrow in Chrome")
 
     def _inside(self, event: Event) -> bool:
-        at = _number(event.get("ts"))
+        at = number(event.get("ts"))
         if at is None:
             return False
         lane = _lane(event)
@@ -195,24 +233,13 @@ class EventRules:
             return True
         if lane not in self._covered:
             self._covered[lane] = _coverage(self._slices.get(lane, []))
-        moment = _nanoseconds(at)
+        moment = nanoseconds(at)
         before = bisect_right(self._covered[lane], (moment, math.inf)) - 1
         return before >= 0 and moment <= self._covered[lane][before][1]
 
 
-def shown(value: Any) -> str:
-    """A value from a stranger's file in a message: short, and never a deep structure."""
-    if isinstance(value, str):
-        return repr(value if len(value) <= SHOWN else value[:SHOWN] + "…")
-    if value is None or isinstance(value, (bool, float)):
-        return repr(value)
-    if isinstance(value, int) and abs(value) < 2**128:
-        return str(value)
-    return f"<{type(value).__name__}>"
-
-
-def _at(position: int, rule: str, message: str) -> Finding:
-    return Finding(rule, f"event {position}", message)
+def _at(position: int, rule: str, message: str) -> Problem:
+    return Problem(rule, f"event {position}", message)
 
 
 def _text(value: Any) -> str:
@@ -228,7 +255,7 @@ def _key(value: Any) -> str:
     return value if isinstance(value, str) else shown(value)
 
 
-def _id(position: int, event: Event, key: str, *, required: bool) -> Iterator[Finding]:
+def _id(position: int, event: Event, key: str, *, required: bool) -> Iterator[Problem]:
     value = event.get(key)
     if value is None:
         if required:
@@ -245,69 +272,32 @@ def _id(position: int, event: Event, key: str, *, required: bool) -> Iterator[Fi
         )
 
 
-def _timestamp(position: int, event: Event) -> Iterator[Finding]:
-    value = event.get("ts")
-    number = _number(value)
-    if value is None:
-        yield _at(position, "ts", "has no ts")
-    elif number is None:
-        rule = "non-finite" if _not_finite(value) else "ts"
-        yield _at(position, rule, f"ts {shown(value)} is no number")
-    elif number < 0:
+def _time(position: int, key: str, value: Any) -> Iterator[Problem]:
+    """One of an event's times, in microseconds."""
+    measured = number(value)
+    if measured is None:
+        rule = "non-finite" if not_finite(value) else TIMES[key]
+        yield _at(position, rule, f"{key} {shown(value)} is no number; Perfetto fails on it")
+    elif key not in ("ts", "dur"):
+        return
+    elif key == "ts" and measured < 0:
         yield _at(position, "ts", f"has a negative ts, {shown(value)}; Perfetto drops it")
-    elif isinstance(number, int):
-        if number > EXACT_INTEGER:
-            yield _at(
-                position,
-                "precision",
-                f"ts {shown(value)} is above 2**53: chrome://tracing rounds it",
-            )
-    elif number >= EXACT_MICROSECONDS and not number.is_integer():
-        yield _at(
-            position, "precision", f"ts {shown(value)} is too large for its decimals: both round it"
-        )
-
-
-def _number(value: Any) -> int | float | None:
-    """The number that viewers read, also from text; None for anything else, NaN and infinities."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    if isinstance(value, int):
-        return value
-    return value if isinstance(value, float) and math.isfinite(value) else None
-
-
-def _not_finite(value: Any) -> bool:
-    """Whether there is a NaN or an infinity at any depth; depth is the file's: no recursion."""
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, float) and not math.isfinite(item):
-            return True
-        if isinstance(item, Mapping):
-            pending.extend(item.values())
-        elif isinstance(item, list):
-            pending.extend(item)
-    return False
-
-
-def _nanoseconds(microseconds: float) -> int:
-    if isinstance(microseconds, int):
-        return microseconds * 1000
-    if microseconds >= EXACT_INTEGER:  # whole anyway, and the product could overflow
-        return int(microseconds) * 1000
-    return math.floor(microseconds * 1000 + 0.5)
+    elif nanoseconds(measured) >= END_OF_TIME:
+        message = f"{key} {shown(value)} is beyond 2**63 ns, the end of Perfetto's time"
+        yield _at(position, "precision", message)
+    elif isinstance(measured, int):
+        if measured > EXACT_INTEGER:
+            message = f"{key} {shown(value)} is above 2**53: chrome://tracing rounds it"
+            yield _at(position, "precision", message)
+    elif measured >= EXACT_MICROSECONDS and not measured.is_integer():
+        message = f"{key} {shown(value)} is too large for its decimals: both round it"
+        yield _at(position, "precision", message)
 
 
 def _coverage(slices: list[Slice]) -> list[tuple[int, int]]:
     """The stretches of a lane that slices cover, in order and apart."""
     stretches: list[tuple[int, int]] = []
-    for start, end, _ in sorted(slices):
+    for start, end, *_ in sorted(slices):
         if stretches and start <= stretches[-1][1]:
             stretches[-1] = (stretches[-1][0], max(end, stretches[-1][1]))
         else:
@@ -315,15 +305,7 @@ def _coverage(slices: list[Slice]) -> list[tuple[int, int]]:
     return stretches
 
 
-def _hexadecimal(text: str) -> bool:
-    try:
-        int(text, 16)
-    except ValueError:
-        return False
-    return True
-
-
-def _crossings(slices: list[Slice]) -> Iterator[Finding]:
+def _crossings(slices: list[Slice]) -> Iterator[Problem]:
     # The walk that viewers make: by start; of equal starts the longer one is the parent.
     open_slices = OpenSlices()
     previous: Slice | None = None
@@ -333,10 +315,12 @@ def _crossings(slices: list[Slice]) -> Iterator[Finding]:
                 piece.position,
                 "crossing",
                 "crosses another slice of its lane: it begins inside and ends outside; "
-                "Perfetto drops it",
+                "Perfetto drops it, or its end",
             )
         elif (
             previous is not None
+            and previous.complete
+            and piece.complete
             and previous.start == piece.start
             and previous.end > piece.end
             and piece.position < previous.position
@@ -350,19 +334,21 @@ def _crossings(slices: list[Slice]) -> Iterator[Finding]:
         previous = piece
 
 
-def _unmatched(lane: list[tuple[int, int, Event]]) -> Iterator[Finding]:
-    names: list[str] = []
-    for _, position, event in sorted(lane, key=lambda entry: entry[:2]):
+def _pairs(begun: list[tuple[int, int, Event]], slices: list[Slice]) -> Iterator[Problem]:
+    """What is wrong with a lane's B and E events; each good pair is added to the slices."""
+    open_events: list[tuple[int, int, str]] = []
+    for at, position, event in sorted(begun, key=lambda entry: entry[:2]):
         name = _text(event.get("name"))
         if event["ph"] == "B":
-            names.append(name)
-        elif not names:
+            open_events.append((at, position, name))
+        elif not open_events:
             yield _at(position, "begin-end", "an end without a beginning; Perfetto counts a loss")
-        elif name and names[-1] and name != names[-1]:
+        elif name and open_events[-1][2] and name != open_events[-1][2]:
             yield _at(
                 position,
                 "begin-end",
-                f"ends {shown(name)} while {shown(names[-1])} is open; viewers disagree",
+                f"ends {shown(name)} while {shown(open_events[-1][2])} is open; viewers disagree",
             )
         else:
-            names.pop()
+            start, place, _ = open_events.pop()
+            slices.append(Slice(start, at, place, complete=False))

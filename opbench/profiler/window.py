@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import index
 from types import TracebackType
 
@@ -36,7 +37,8 @@ class IterationWindow:
 
     Each recorded iteration is one slice (category ``iteration``, name ``iteration 1``), in every
     mode. The slice begins after the recorder has opened and ends before it closes. Leaving the
-    ``with`` closes the window, also after an exception; without the ``with``, call `close`.
+    ``with`` closes the window, also after an exception, which nothing that goes wrong then hides;
+    without the ``with``, call `close`. A forked child closes nothing and has no trace.
 
     Attributes:
         trace: the finished trace once the window has closed, or None.
@@ -77,6 +79,7 @@ class IterationWindow:
         self._reached = -1  # the last iteration that was begun
         self._start: int | None = None  # when the iteration's slice began, None outside of one
         self._open = False
+        self._process = 0  # the one that opened the recorder
         self._closed = False
 
     def __iter__(self) -> Iterator[int]:
@@ -130,12 +133,11 @@ class IterationWindow:
         self._begin_slice(iteration)
         try:
             yield
-        finally:
-            self._end_slice()
-            if iteration + 1 == self.end:
-                self._close_recorder()
-            elif self._open and self._recorder.recording:
-                self._recorder.pause()
+        except BaseException:
+            with suppress(Exception):  # the user's own exception is the one to see
+                self._leave_slice(iteration)
+            raise
+        self._leave_slice(iteration)
 
     def close(self) -> None:
         """Close the window, early if need be, and end the iteration; harmless the second time."""
@@ -151,17 +153,32 @@ class IterationWindow:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.close()
+        if error is None:
+            self.close()
+            return
+        with suppress(Exception):  # the user's own exception is the one to see
+            self.close()
 
     def _open_recorder(self) -> None:
         self._recorder.run(self._modes, self._owner)
+        self._process = os.getpid()
         self._open = True
 
     def _close_recorder(self) -> None:
         self._end_slice()
-        if self._open:
+        if not self._open:
+            return
+        # In a forked child the recorder was detached; the window is its parent's to close.
+        if self._process == os.getpid():
             self.trace = self._recorder.stop(self._owner)
-            self._open = False
+        self._open = False
+
+    def _leave_slice(self, iteration: int) -> None:
+        self._end_slice()
+        if iteration + 1 == self.end:
+            self._close_recorder()
+        elif self._open and self._recorder.recording:
+            self._recorder.pause()
 
     def _begin_slice(self, iteration: int) -> None:
         self._recorder.iteration = iteration

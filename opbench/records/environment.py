@@ -8,7 +8,9 @@ from typing import Any
 
 from opbench.errors import RecordError
 
-__all__ = ["Environment"]
+__all__ = ["Environment", "brief"]
+
+SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +86,18 @@ class Environment:
         return tuple((name, ours, theirs) for name, ours, theirs in pairs if ours != theirs)
 
 
+def brief(value: object) -> str:
+    """A value from a file in a message: its first 60 characters."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"
+
+
 def _settings(value: object) -> tuple[tuple[str, str], ...]:
     """Thread settings as sorted pairs, from a mapping of text to text."""
     if value is None:
         return ()
     if not isinstance(value, Mapping):
-        msg = f"environment: thread_settings is {value!r}, expected names with their values"
+        msg = f"environment: thread_settings is {brief(value)}, expected names with their values"
         raise RecordError(msg)
     for item in value.values():
         _expect("thread_settings", item, str)
@@ -99,5 +107,5 @@ def _settings(value: object) -> tuple[tuple[str, str], ...]:
 def _expect(name: str, value: object, kind: type) -> None:
     """Raises unless the fact is unknown or of its kind; True is no count."""
     if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
-        msg = f"environment: {name} is {value!r}, expected {kind.__name__} or null"
+        msg = f"environment: {name} is {brief(value)}, expected {kind.__name__} or null"
         raise RecordError(msg)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from opbench.errors import RecordError
-from opbench.records.environment import Environment
+from opbench.records.environment import Environment, brief
 
 __all__ = ["SCHEMA_VERSION", "RunRecord", "Sample", "read_run"]
 
@@ -105,22 +105,29 @@ def read_run(path: Path | str) -> RunRecord:
     )
 
 
-def _refuse(path: Path, reason: str, cause: BaseException | None = None) -> NoReturn:
-    msg = f"{path}: {reason}"
+def _refuse(
+    path: Path,
+    reason: str,
+    cause: BaseException | None = None,
+    advice: str = "save the run again, or take this file out of the comparison",
+) -> NoReturn:
+    msg = f"{path}: {reason}; {advice}"
     raise RecordError(msg) from cause
 
 
 def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except OSError as error:
-        _refuse(path, f"cannot be read: {error.strerror or error}", error)
+    except (OSError, ValueError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        advice = "name a file that opbench or pytest-benchmark saved"
+        _refuse(path, f"cannot be read: {reason}", error, advice)
 
 
 def _document(path: Path, raw: bytes) -> dict[str, Any]:
     """The file's JSON, strictly: an object with a list of benchmarks."""
     if not raw.strip():
-        _refuse(path, "is empty; the run that wrote it was probably killed")
+        _refuse(path, "is empty, since the run that wrote it was probably killed")
     try:
         document = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -148,13 +155,13 @@ def _version(path: Path, block: Mapping[str, Any] | None) -> int | None:
         return None
     version = block.get("schema_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        _refuse(path, f"its schema version is {version!r}, expected a whole number from 1")
+        _refuse(path, f"its schema version is {brief(version)}, expected a whole number from 1")
     if version > SCHEMA_VERSION:
-        _refuse(
-            path,
-            f"has schema version {version}, newer than {SCHEMA_VERSION}, the newest that this "
-            "opbench reads; upgrade opbench to read it",
+        reason = (
+            f"has schema version {brief(version)}, newer than {SCHEMA_VERSION}, the newest that "
+            "this opbench reads"
         )
+        _refuse(path, reason, advice="upgrade opbench to read it")
     return version
 
 
@@ -172,7 +179,7 @@ def _id(
             warnings.append("no launch id: taken to be one launch, named after the file")
         return fallback
     if not isinstance(found, str) or not found:
-        _refuse(path, f"its {key} is {found!r}, expected text")
+        _refuse(path, f"its {key} is {brief(found)}, expected text")
     return found
 
 
@@ -211,7 +218,7 @@ def _machine_facts(info: object) -> dict[str, Any]:
         "implementation": info.get("python_implementation"),
     }
     facts: dict[str, Any] = {name: text for name, text in texts.items() if isinstance(text, str)}
-    if isinstance(count, int):
+    if isinstance(count, int) and not isinstance(count, bool):
         facts["cpu_count"] = count
     version = info.get("python_version")
     if isinstance(version, str):
@@ -225,12 +232,12 @@ def _date(document: Mapping[str, Any], warnings: list[str]) -> datetime | None:
     try:
         # Python 3.10 reads an offset, but not the letter Z.
         moment = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
-    except ValueError:
-        warnings.append(f"no date: 'datetime' is {text!r}")
+        if moment.tzinfo is None:
+            return moment.replace(tzinfo=timezone.utc)
+        return moment.astimezone(timezone.utc)
+    except (ValueError, OverflowError):  # the second: an offset leads out of the years 1 to 9999
+        warnings.append(f"no date: 'datetime' is {brief(text)}")
         return None
-    if moment.tzinfo is None:
-        return moment.replace(tzinfo=timezone.utc)
-    return moment.astimezone(timezone.utc)
 
 
 def _commit(document: Mapping[str, Any], warnings: list[str]) -> tuple[str | None, bool | None]:
@@ -293,7 +300,7 @@ def _reason(stats: Mapping[str, Any], extra: Mapping[str, Any]) -> str | None:
         return f"no round values: 'data' is {values if values == [] else type(values).__name__}"
     for position, value in enumerate(values):
         if not _is_duration(value):
-            return f"round {position} is {value!r}, no duration"
+            return f"round {position} is {brief(value)}, no duration"
     return None
 
 
@@ -312,6 +319,6 @@ def _work(benchmark: str, extra: Mapping[str, Any], key: str, warnings: list[str
     if amount is None:
         return None
     if not isinstance(amount, int) or isinstance(amount, bool) or amount < 0:
-        warnings.append(f"{benchmark}: {key} is {amount!r}, no whole number; left out")
+        warnings.append(f"{benchmark}: {key} is {brief(amount)}, no whole number; left out")
         return None
     return amount

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ __all__ = ["new_launch_id", "opbench_block", "runs", "save_run"]
 
 _RUN = re.compile(r"([0-9]{4,})_.+\.json", re.DOTALL)
 # What pytest-benchmark refuses in --benchmark-save, and what no file name can hold.
-_ILLEGAL = re.compile(r"[\\/:*?<>|\x00-\x1f]")
+_ILLEGAL = re.compile("[\\\\/:*?<>|\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def new_launch_id(now_utc: datetime, token: str) -> str:
@@ -75,14 +76,13 @@ def save_run(folder: Path | str, document: Mapping[str, Any], name: str) -> tupl
         The file, and its number.
 
     Raises:
-        RecordError: the name cannot be part of a file name, the document holds itself, or the
-            folder cannot be written. What lay in the folder is unchanged.
+        RecordError: the name cannot be part of a file name, the document is no mapping or holds
+            itself, or the folder cannot be written. What lay in the folder is unchanged.
     """
     folder = Path(folder)
-    if not name or _ILLEGAL.search(name):
-        msg = f"cannot save a run as {name!r}: a name must not be empty nor hold any of \\/:*?<>|"
-        raise RecordError(msg)
+    _check_name(name)
     text = _encoded(document)
+    path = folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
         number = _last(folder) + 1
@@ -91,16 +91,41 @@ def save_run(folder: Path | str, document: Mapping[str, Any], name: str) -> tupl
             if _write_claimed(path, number, text):
                 return path, number
             number = max(number, _last(folder)) + 1
-    except OSError as error:
-        msg = f"cannot save a run in {folder}: {error.strerror or error}"
+    except (OSError, ValueError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        msg = f"cannot save a run in {folder}: {reason}; choose another folder"
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            msg = f"cannot save a run as {path}: {reason}; choose a shorter name"
         raise RecordError(msg) from error
 
 
-def _encoded(document: Mapping[str, Any]) -> bytes:
+def _check_name(name: object) -> None:
+    """Raises unless it can follow the number in a file name."""
+    if not isinstance(name, str):
+        msg = f"cannot save a run as {name!r}: a name is text, not {type(name).__name__}"
+        raise RecordError(msg)
+    if not name or _ILLEGAL.search(name):
+        msg = (
+            f"cannot save a run as {name!r}: a name must not be empty nor hold any of \\/:*?<>|, a "
+            "control character or half of a surrogate pair; choose another one"
+        )
+        raise RecordError(msg)
+
+
+def _encoded(document: object) -> bytes:
+    if not isinstance(document, Mapping):
+        msg = (
+            f"cannot save a run: its document is {type(document).__name__}, expected a mapping as "
+            "pytest-benchmark makes it"
+        )
+        raise RecordError(msg)
     try:
         return strict_json(document).encode("ascii")
     except RecursionError as error:
-        msg = "cannot save a run: its document holds itself, or is nested too deeply"
+        msg = (
+            "cannot save a run: its document holds itself, or is nested too deeply; "
+            "look into what the tests put into extra_info"
+        )
         raise RecordError(msg) from error
 
 
@@ -152,8 +177,9 @@ def _numbered(folder: Path) -> list[tuple[int, str, Path]]:
         names = [path.name for path in folder.iterdir()]
     except FileNotFoundError:
         return []
-    except OSError as error:
-        msg = f"cannot read the runs in {folder}: {error.strerror or error}"
+    except (OSError, ValueError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        msg = f"cannot read the runs in {folder}: {reason}; name a folder that can be read"
         raise RecordError(msg) from error
     found = ((_RUN.fullmatch(name), name) for name in names)
     return [(int(match[1]), name, folder / name) for match, name in found if match]

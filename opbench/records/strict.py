@@ -1,4 +1,9 @@
-"""Strict JSON of whatever a test put into ``extra_info`` or its parameters."""
+"""Strict JSON of whatever a test put into ``extra_info`` or its parameters.
+
+The rules are those of a file that a program reads back: NaN is null, integers have all their
+digits, and nothing is cut. The profiler's traces follow other rules, since they are for viewers,
+which read integers into 64 bits and are to show what a value was.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +19,10 @@ def strict_json(document: object) -> str:
     """The document as ASCII text that every JSON reader takes.
 
     NaN and the infinities become null, as JSON has no word for them. A NumPy scalar becomes its
-    number. Anything else that JSON cannot hold becomes the text ``UNSERIALIZABLE[repr]``, as
-    pytest-benchmark writes it. Nothing is cut.
+    number. Half of a surrogate pair becomes U+FFFD. Of two keys that JSON spells alike, such as 1
+    and "1", the second is written as ``1 (2)``. Anything else that JSON cannot hold becomes the
+    text ``UNSERIALIZABLE[repr]``, as pytest-benchmark writes it; so does an integer of more digits
+    than Python reads, in base 16. Nothing is cut.
 
     Raises:
         RecursionError: the document holds itself, or is nested about a thousand levels deep.
@@ -30,7 +37,7 @@ def plain(value: object) -> Any:
     if isinstance(value, str | int | float):
         return _number_or_text(value)
     if isinstance(value, Mapping):
-        return {_key(key): plain(item) for key, item in value.items()}
+        return _object(value)
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return _scalar(value)
@@ -39,10 +46,30 @@ def plain(value: object) -> Any:
 def _number_or_text(value: str | float) -> str | int | float | None:
     """The base type's value: an enum's own spelling, or np.float64's, is no JSON."""
     if isinstance(value, str):
-        return str.__str__(value)
+        return str.__str__(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, int):
-        return int(value)
+        return _readable(int(value))
     return float(value) if math.isfinite(value) else None
+
+
+def _readable(value: int) -> int | str:
+    try:
+        str(value)
+    except ValueError:  # past the limit of digits, which is also the limit of who reads the file
+        return f"UNSERIALIZABLE[{value:#x}]"
+    return value
+
+
+def _object(value: Mapping[Any, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    for key, item in value.items():
+        name = spelled = _key(key)
+        number = 1
+        while name in told:
+            number += 1
+            name = f"{spelled} ({number})"
+        told[name] = plain(item)
+    return told
 
 
 def _scalar(value: object) -> Any:

@@ -8,6 +8,7 @@ import pytest
 
 from opbench.errors import ConfigError
 from opbench.launch import Launch, run_launch
+from opbench.launch import launch as launching
 
 FAST = ("--benchmark-max-time=0.001", "--benchmark-min-rounds=3", "-p", "no:cacheprovider")
 
@@ -175,6 +176,50 @@ def test_an_interpreter_that_is_not_there_is_refused(tmp_path):
     missing = str(tmp_path / "python")
     with pytest.raises(ConfigError, match=f"cannot launch {missing}: No such file"):
         run_launch(Launch((), tmp_path, python=missing))
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"arguments": ("a\0b",)}, r"the argument 'a\\x00b'"),
+        ({"arguments": (Path("x"),)}, "the argument .*give text"),
+        ({"environment": {"a=b": "x"}}, "the variable 'a=b'"),
+        ({"environment": {"": "x"}}, "the variable ''"),
+        ({"environment": {"a": "x\0"}}, r"the variable 'a' set to 'x\\x00'"),
+        ({"environment": {"a": 3}}, "the variable 'a' set to 3"),
+        ({"timeout_s": 0}, "timeout_s 0: give more than 0 seconds"),
+        ({"timeout_s": -1.0}, r"timeout_s -1\.0"),
+        ({"timeout_s": float("nan")}, "timeout_s nan"),
+        ({"timeout_s": "9"}, "timeout_s '9'"),
+        ({"cwd": "a\0b"}, "no such folder"),
+        ({"python": "a\0b"}, "embedded null byte; name a Python interpreter"),
+    ],
+)
+def test_what_no_process_can_be_given_is_refused(tmp_path, changed, reason):
+    given = {"arguments": (), "cwd": tmp_path, **changed}
+    with pytest.raises(ConfigError, match=f"^cannot launch .*{reason}"):
+        run_launch(Launch(**given))
+
+
+def test_a_folder_may_be_named_by_text(tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    assert run_launch(Launch(("-p", "no:cacheprovider"), str(tmp_path))).exit_code == 5
+
+
+def test_seconds_and_load_are_read_before_the_group_is_killed(tmp_path, monkeypatch):
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    seen = []
+    clock = launching.time.perf_counter
+
+    def read(what, answer):
+        seen.append(what)
+        return answer()
+
+    monkeypatch.setattr(launching.time, "perf_counter", lambda: read("clock", clock))
+    monkeypatch.setattr(launching, "cpu_reading", lambda: read("load", lambda: None))
+    monkeypatch.setattr(launching, "_kill_group", lambda group: seen.append("kill"))
+    run_launch(Launch(("-p", "no:cacheprovider"), tmp_path))
+    assert seen == ["load", "clock", "clock", "load", "kill"]
 
 
 def test_this_interpreter_is_the_default(tmp_path):

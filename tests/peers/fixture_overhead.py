@@ -11,6 +11,7 @@ The plain file calls each function once before it times it, as the fixture does:
 pytest-benchmark takes the compilation for the first round and stops after five.
 A pair in which other processes took more than ``--busy`` of the CPUs is dropped and another one
 measured, up to three times as many as asked for; ``--null`` puts the plain file on both sides.
+Where the system does not tell what others took, a pair counts as quiet, and the last line says so.
 Both sides get the same length of a round, on the command line, so that the fixture's own default
 for it is not what is compared.
 """
@@ -136,8 +137,13 @@ def medians(result: LaunchResult, side: str) -> dict[str, float]:
     return found
 
 
-def measure(options: argparse.Namespace) -> tuple[list[Row], int]:
-    """All pairs: a row for each function, and how many pairs others disturbed too much."""
+def measure(options: argparse.Namespace) -> tuple[list[Row], int, int]:
+    """All pairs: a row for each function.
+
+    Returns:
+        The rows; how many pairs others disturbed too much; in how many of those kept nobody knows
+        what others took.
+    """
     with tempfile.TemporaryDirectory(prefix="opbench-overhead-") as name:
         project = Path(name)
         (project / "pytest.ini").write_text("[pytest]\n")
@@ -152,16 +158,17 @@ def measure(options: argparse.Namespace) -> tuple[list[Row], int]:
         }
         for side in launches if options.warm_up else ():
             medians(run_launch(launches[side]), side)
-        kept, dropped = [], 0
+        kept, dropped, unknown = [], 0, 0
         for order in turns(3 * options.pairs, options.seed):
             results = {side: run_launch(launches[side]) for side in order}
             pair = {side: medians(result, side) for side, result in results.items()}
-            busiest = max(result.busy_elsewhere or 0.0 for result in results.values())
+            busy = [result.busy_elsewhere for result in results.values()]
             # Chosen by what others did, never by the times: that would choose the answer.
-            if busiest > options.busy:
+            if max(share or 0.0 for share in busy) > options.busy:
                 dropped += 1
             else:
                 kept.append(pair)
+                unknown += None in busy
             print(f"{len(kept)} of {options.pairs} pairs, {dropped} dropped", file=sys.stderr)
             if len(kept) == options.pairs:
                 break
@@ -175,7 +182,7 @@ def measure(options: argparse.Namespace) -> tuple[list[Row], int]:
         )
         for name, label in FUNCTIONS.items()
     ]
-    return rows, dropped
+    return rows, dropped, unknown
 
 
 def launch(project: Path, file: str, options: argparse.Namespace) -> Launch:
@@ -214,7 +221,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--pairs", type=int, default=10, help="pairs of launches")
+    parser.add_argument("--pairs", type=int, default=10, help="pairs of launches, at least 1")
     parser.add_argument("--seed", type=int, default=None, help="of the order; drawn by default")
     parser.add_argument("--max-time", type=float, default=1.0, help="seconds per benchmark")
     parser.add_argument("--busy", type=float, default=0.1, help="drop a pair if others used more")
@@ -224,15 +231,19 @@ def main() -> None:
     )
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
+    if options.pairs < 1:
+        parser.error(f"--pairs is {options.pairs}; give at least 1")
     if options.seed is None:
         options.seed = random.SystemRandom().randrange(2**32)
-    rows, dropped = measure(options)
+    rows, dropped, unknown = measure(options)
     print(text(rows, options.markdown))
     print(
         f"\n{len(rows[0].ratios)} pairs of fresh launches in turns, seed {options.seed}, "
         f"{options.max_time:g} s per benchmark; {dropped} more dropped, "
         f"since others used over {options.busy:.0%} of all CPUs."
     )
+    if unknown:
+        print(f"In {unknown} of the pairs the load by others is not known; they count as quiet.")
 
 
 if __name__ == "__main__":

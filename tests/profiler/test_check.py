@@ -41,12 +41,33 @@ EVENTS = {
     "child first at a later start": ([x(2, 3), x(0, 10)], []),
     "child of no duration first": ([x(0, 0), x(0, 10)], ["order"]),
     "zero durations": ([x(0, 10), x(0, 0), x(10, 0)], []),
+    "crossing, an end after a slice": ([x(0, 10), ev("B", 2), ev("E", 12)], ["crossing"]),
+    "crossing, a slice over an end": ([ev("B", 0), x(5, 10), ev("E", 8)], ["crossing"]),
+    "slices in pairs and pairs in slices": (
+        [x(0, 20), ev("B", 2), x(3, 4), ev("E", 8), ev("B", 10), ev("E", 20)],
+        [],
+    ),
+    "a slice of no duration before a pair": ([x(0, 0), ev("B", 0), ev("E", 5)], []),
+    "pairs of no duration": ([ev("B", 0), ev("E", 0), ev("B", 0), ev("E", 5)], []),
     "no dur": ([without(x(0, 1), "dur")], ["dur"]),
     "negative dur": ([x(5, -3)], ["dur"]),
     "no ts": ([without(x(0, 1), "ts")], ["ts"]),
     "negative ts": ([x(-1, 1)], ["ts"]),
     "ts as text": ([x("1000.25", "3")], []),
     "ts as other text": ([x("noon", 3)], ["ts"]),
+    "ts as text with an exponent": ([x("-0", "1.5e+3")], []),
+    **{
+        f"ts as the text {text!r}": ([x(text, 3)], ["ts"])
+        for text in (" 5 ", "1_0", "٣", "+5", ".5", "5.", "0x10", "inf", "nan", "1e999", "5\n", "")
+    },
+    "dur as other text": ([x(0, "1_0")], ["dur"]),
+    "dur null": ([x(0, None)], ["dur"]),
+    "thread times": ([x(0, 1, tts=5, tdur="2"), x(1, 1, tts=-1)], []),
+    "thread times that are none": (
+        [x(0, 1, tts="x"), x(1, 1, tts=None), x(2, 1, tdur="x"), x(3, 1, tdur=True)],
+        ["ts", "ts", "dur", "dur"],
+    ),
+    "a dur that nobody needs": ([ev("i", dur="x")], ["dur"]),
     "no pid": ([without(x(0, 1), "pid")], ["pid"]),
     "no tid": ([without(x(0, 1), "tid")], ["tid"]),
     "no ph": ([without(x(0, 1), "ph")], ["phase"]),
@@ -61,10 +82,27 @@ EVENTS = {
     "tid a fraction": ([x(0, 1, tid=1.5)], ["tid"]),
     "names for ids": ([x(0, 1, pid="opbench", tid="worker 0")], []),
     "integer ts above 2**53": ([x(2**53 + 1, 1)], ["precision"]),
+    "integer ts of 2**53": ([x(2**53, 1)], []),
+    "decimals from 2**43 on": ([x(2**43 + 0.5, 1), x(0, 2**43 + 0.5, tid=2)], ["precision"] * 2),
+    "decimals below 2**43": ([x(2**43 - 0.5, 0.25), x(0, 2**43 - 0.5, tid=2)], []),
+    "no decimals from 2**43 on": ([x(2.0**43, 1), x(2.0**43 + 1, 1)], []),
+    "times past the end of time": (
+        [
+            *(x(ts, 1, tid=2) for ts in (2**63 // 1000 + 1, 1e18)),
+            *(x(0, dur, tid=tid) for tid, dur in enumerate((10**18, 1e300), 3)),
+            ev("i", 1e308),
+        ],
+        ["precision"] * 5,
+    ),
+    "an end past the end of time": ([x(5 * 10**15, 5 * 10**15)], ["precision"]),
     "epoch in µs": ([x(1_764_569_000_123_456, 1)], []),
     "epoch in µs with decimals": ([x(1_764_569_000_123_456.789, 1)], ["precision"]),
     "NaN in args": ([x(0, 1, args={"a": [{"b": NAN}]})], ["non-finite"]),
     "counter": ([ev("C", args={"a": 1, "b": "4.5"}), without(ev("C", args={"a": 1}), "tid")], []),
+    "counter with text that is nearly a number": (
+        [ev("C", args={"a": text}) for text in ("1_0", "0x10", "")],
+        ["counter"] * 3,
+    ),
     "counter without values": ([ev("C", args={}), ev("C")], ["counter", "counter"]),
     "counter with text": ([ev("C", args={"a": "many", "b": None, "c": True})], ["counter"] * 3),
     "counter with NaN": ([ev("C", args={"a": NAN})], ["non-finite"]),
@@ -85,6 +123,21 @@ EVENTS = {
     "flow from no slice": ([x(0, 10), flow("s", 15), flow("f", 5, bp="e")], ["flow"]),
     "async": ([ev("b", id="0x1", cat="c"), ev("e", 5, id="0x1", cat="c")], []),
     "async without id": ([ev("b", cat="c")], ["async"]),
+    "async with ids of all good kinds": (
+        [
+            *(ev("b", id=ident, cat="c") for ident in ("q", "", -1, 2**63 - 1)),
+            ev("b", id2={"local": "0x1"}, cat="c"),
+            ev("b", id2={"global": 1}, cat="c"),
+        ],
+        [],
+    ),
+    "async with ids that are none": (
+        [
+            *(ev("b", id=ident, cat="c") for ident in (None, 1.5, True, [1], 2**63)),
+            *(ev("n", id2=ident, cat="c") for ident in ("x", 3, {}, {"local": 1.5})),
+        ],
+        ["async"] * 9,
+    ),
     "metadata last": (
         [x(0, 1), {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "n"}}],
         [],
@@ -96,6 +149,25 @@ EVENTS = {
     "thread name without thread": (
         [{"ph": "M", "name": "thread_name", "pid": 1, "args": {"name": "n"}}],
         ["tid"],
+    ),
+    "metadata with a time": (
+        [{"ph": "M", "name": "process_name", "pid": 1, "ts": "5", "args": {"name": "n"}}],
+        [],
+    ),
+    "metadata with a time that is none": (
+        [
+            {"ph": "M", "name": "process_name", "pid": 1, "ts": ts, "args": {"name": "n"}}
+            for ts in ("0x1", True, None, -1)
+        ],
+        ["ts"] * 4,
+    ),
+    "names that are none": (
+        [
+            {"ph": "M", "name": f"{what}_name", "pid": 1, "tid": 1, "args": {"name": name}}
+            for what in ("process", "thread")
+            for name in ("", None, 5)
+        ],
+        ["metadata"] * 6,
     ),
     "metadata without its value": (
         [{"ph": "M", "name": "process_name", "pid": 1, "args": {}}],
@@ -133,6 +205,13 @@ FILES = {
     "empty file": ("", ["json"]),
     "other object": ('{"a": 1}', ["form"]),
     "number": ("3", ["form"]),
+    "null": ("null", ["form"]),
+    "true": ("true", ["form"]),
+    "text": ('"s"', ["form"]),
+    "comma before the bracket": (LIST[:-1] + ",]", ["json", "unit"]),
+    "text after the bracket": (LIST + " x", ["json", "unit"]),
+    "two commas": (LIST.replace("}, {", "},, {"), ["json", "unit"]),
+    "comma before an object's end": (GOOD[:-1] + ",}", ["json"]),
     "events no list": ('{"displayTimeUnit":"ns","traceEvents":{}}', ["form"]),
     "unit absent": (json.dumps({"traceEvents": []}), ["unit"]),
     "unit ms": (json.dumps({"displayTimeUnit": "ms", "traceEvents": []}), ["unit"]),
@@ -142,7 +221,7 @@ FILES = {
     "tab in a name": (GOOD.replace('"op"', '"o\tp"', 1), ["control"]),
     "latin text": (GOOD.replace('"op"', '"ö"', 1).encode("latin-1"), ["json"]),
     "NaN as a time": (GOOD.replace('"ts": 20', '"ts": NaN'), ["non-finite"]),
-    "infinity as a duration": (GOOD.replace('"dur": 5', '"dur": Infinity'), ["non-finite", "dur"]),
+    "infinity as a duration": (GOOD.replace('"dur": 5', '"dur": Infinity'), ["non-finite"]),
     "NaN beside the events": (GOOD.replace("{", '{"otherData": NaN, ', 1), ["non-finite"]),
     "too deep": ("[" * 100_000, ["torn", "empty", "unit"]),
     "too deep, an object": ('{"a":' * 100_000, ["json"]),
@@ -156,6 +235,24 @@ def test_files_get_the_verdict_of_the_viewers(case, tmp_path):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     assert [problem.rule for problem in check(path)] == rules
     assert check(str(path)) == check(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (LIST[:-1] + ",]", "has a comma before its closing bracket, at character"),
+        (LIST + " x", "has text after its closing bracket, at character"),
+        (GOOD[:-1] + ",}", "has a comma before a closing bracket, at character"),
+        (GOOD[:-2] + ", ]}", "has a comma before a closing bracket, at character"),
+        (GOOD + " x", "has text after its end, at character"),
+        (LIST.replace("}, {", "},, {"), "has events that are not separated by one comma"),
+    ],
+)
+def test_what_perfetto_forgives_is_named_and_put_down_to_the_other_viewer(text, message, tmp_path):
+    (tmp_path / "t.json").write_text(text)
+    problem = check(tmp_path / "t.json")[0]
+    assert problem.message.startswith(message)
+    assert problem.message.endswith("; chrome://tracing rejects the whole file")
 
 
 def test_a_problem_says_rule_place_and_what_a_viewer_makes_of_it():

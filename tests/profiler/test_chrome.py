@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,28 @@ def test_parents_are_written_before_children_and_metadata_first():
     ]
 
 
+class Broken(dict):
+    """A dictionary that cannot be looked into."""
+
+    def items(self):
+        raise RuntimeError("no")
+
+
+class Wordless(str):
+    """Text that has none."""
+
+    __slots__ = ()
+
+    def __str__(self):
+        raise RuntimeError("no")
+
+
+def nested(depth, inside=1):
+    for _ in range(depth):
+        inside = [inside]
+    return inside
+
+
 VALUES = {
     "NaN": (float("nan"), '"nan"'),
     "infinity": (float("inf"), '"inf"'),
@@ -114,6 +137,14 @@ VALUES = {
     "controls": ('"\\\t\n', '"\\"\\\\\\t\\n"'),
     "nested": ({1: (2, float("nan"))}, '{"1":[2,"nan"]}'),
     "keys of any kind": ({float("nan"): 1, ("a",): 2}, '{"nan":1,"<tuple>":2}'),
+    "broken dictionary": (Broken(a=1), '"<Broken>"'),
+    "broken dictionary in a list": ([Broken(a=1), 2], '["<Broken>",2]'),
+    "broken text": (Wordless("\ud800"), '"<Wordless>"'),
+    "as deep as is written out": (
+        nested(14, {3}),
+        json.dumps(nested(14, [3]), separators=(",", ":")),
+    ),
+    "deeper": (nested(15, {3}), json.dumps(nested(15, "<set>"), separators=(",", ":"))),
     "set": ({3}, "[3]"),
     "object": (object(), '"<object>"'),
     "mode": (Mode.API, "4"),
@@ -168,6 +199,33 @@ def test_names_of_any_kind_come_back(name, tmp_path):
     assert event["name"] == event["cat"] == wanted
 
 
+@pytest.mark.parametrize(
+    ("name", "told"), [(None, "None"), (3, "3"), (("a",), "<tuple>"), (b"x", "<bytes>")]
+)
+def test_a_name_that_is_no_text_becomes_text(name, told):
+    trace = trace_of(
+        x(name, 2000, 1, category=name), thread_names={(7, 8): name}, process_names={7: name}
+    )
+    process, thread, event = written(trace)
+    assert process["args"]["name"] == thread["args"]["name"] == told
+    assert event["name"] == event["cat"] == told
+    assert check(json.loads(encode(trace))) == []
+
+
+def test_an_empty_name_of_a_process_or_thread_becomes_its_number():
+    trace = trace_of(x("a", 2000, 1), thread_names={(7, 8): ""}, process_names={7: ""})
+    assert [event["args"].get("name") for event in written(trace)] == [
+        "process 7",
+        "thread 8",
+        None,
+    ]
+
+
+def test_the_name_of_a_thread_without_events_and_without_a_usable_number_is_left_out():
+    trace = trace_of(x("a", 2000, 1), thread_names={(7, 8): "a", (7, 0): "b", (7, 2**32): "c"})
+    assert check(json.loads(encode(trace))) == []
+
+
 def test_a_slice_that_crosses_another_goes_to_a_lane_of_its_own():
     trace = trace_of(
         x("a", 2000, 100),
@@ -183,6 +241,27 @@ def test_a_slice_that_crosses_another_goes_to_a_lane_of_its_own():
     assert names[told["crosses"]] == "MainThread (crossing 1)"
     assert names[told["crosses both"]] == "MainThread (crossing 2)"
     assert check(json.loads(encode(trace))) == []
+
+
+def test_an_added_lane_is_no_other_threads():
+    trace = trace_of(
+        x("a", 2000, 100),
+        x("crosses", 2050, 100),
+        x("theirs", 2060, 100, tid=2**31),
+        thread_names={(7, 8): "MainThread", (7, 2**31): "b", (7, 2**31 + 1): "no events"},
+    )
+    assert lanes(trace) == {"a": 8, "crosses": 2**31 + 2, "theirs": 2**31}
+    assert check(json.loads(encode(trace))) == []
+
+
+def test_slices_beyond_the_64_lanes_of_a_thread_are_counted_as_dropped():
+    slices = [x(str(n), 2000 + n, 1000) for n in range(70)]
+    trace = trace_of(*slices, x("after", 5000, 1), x("other", 2050, 100, tid=9), dropped=2)
+    document = json.loads(encode(trace))
+    told = [event["name"] for event in document["traceEvents"] if event["ph"] == "X"]
+    assert sorted(told) == sorted([*(str(n) for n in range(64)), "after", "other"])
+    assert document["otherData"]["dropped"] == 2 + 6
+    assert check(document) == []
 
 
 def test_touching_and_nested_slices_stay_on_their_lane():
@@ -238,6 +317,15 @@ def test_the_file_is_as_readable_as_any_other(tmp_path):
     write(trace_of(), tmp_path / "t.json")
     (tmp_path / "plain").write_text("")
     assert (tmp_path / "t.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664])
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path, mode):
+    (tmp_path / "t.json").write_text("old")
+    (tmp_path / "t.json").chmod(mode)
+    write(trace_of(), tmp_path / "t.json")
+    assert stat.S_IMODE((tmp_path / "t.json").stat().st_mode) == mode
+    assert (tmp_path / "t.json").read_text() == encode(trace_of())
 
 
 def test_a_symbolic_link_is_followed(tmp_path):
@@ -366,9 +454,20 @@ def test_what_is_no_trace_is_refused_with_path_and_reason(tmp_path, text, reason
 def test_files_that_cannot_be_read_are_said_so(tmp_path):
     with pytest.raises(TraceError, match="No such file"):
         read(tmp_path / "missing.json")
-    (tmp_path / "torn.gz").write_bytes(gzip.compress(b"[]")[:-4])
-    with pytest.raises(TraceError, match=r"torn\.gz"):
-        read(tmp_path / "torn.gz")
+    packed = gzip.compress(encode(trace_of(x("dot", 2000, 5))).encode())
+    damaged = {
+        "torn": packed[:-4],
+        "torn early": packed[:12],
+        "flipped": packed[:40] + bytes([packed[40] ^ 255]) + packed[41:],
+        "header": packed[:2] + b"\xff" + packed[3:],
+        "magic": packed[:2],
+        "tail": packed[:-8] + bytes(8),
+    }
+    for case, data in damaged.items():
+        (tmp_path / f"{case}.gz").write_bytes(data)
+        for reader in (read, check):
+            with pytest.raises(TraceError, match=rf"cannot unpack .*{case}\.gz.*copy it again"):
+                reader(tmp_path / f"{case}.gz")
     (tmp_path / "latin.json").write_bytes(b'["\xfc"]')
     with pytest.raises(TraceError, match="no text in UTF-8"):
         read(tmp_path / "latin.json")

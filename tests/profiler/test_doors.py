@@ -4,14 +4,15 @@ import errno
 import json
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 
 from opbench import profiler
 from opbench.errors import ConfigError, StateError, TraceWriteError
-from opbench.profiler import check
-from opbench.profiler.doors import SESSION, Session
+from opbench.profiler import check, write
+from opbench.profiler.doors import WINDOWS, WindowStore
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def session(recorder, here):
-    made = Session(recorder)
+    made = WindowStore(recorder)
     made._exit_watched = True  # what a test records is not written when pytest ends
     return made
 
@@ -102,12 +103,15 @@ def test_each_call_replaces_the_whole_configuration(session, recorder, clock, he
         ({"continuous_dump": True}, "continuous_dump is not there yet in opbench"),
         ({"aggregate_stats": True}, "aggregate_stats is not there yet in opbench"),
         ({"continuous_dump": "no"}, "continuous_dump must be True or False"),
-        ({"dump_period": 0}, "dump_period must be more than 0 seconds, not 0"),
+        ({"dump_period": 0}, "dump_period must be more than 0 seconds and under 1e9, not 0"),
         ({"dump_period": float("nan")}, "dump_period must be more than 0 seconds"),
+        ({"dump_period": 10**400}, "dump_period must be more than 0 seconds and under 1e9"),
+        ({"dump_period": 10**5000}, "dump_period must be more than 0 seconds and under 1e9"),
         ({"dump_period": "1"}, "dump_period must be a number of seconds, not '1'"),
         ({"dump_period": True}, "dump_period must be a number of seconds"),
         ({"profile_process": "sever"}, "unknown profile_process 'sever'; did you mean 'server'?"),
-        ({"profile_process": ["worker"]}, "unknown profile_process ['worker']"),
+        ({"profile_process": ["worker"]}, "must be 'worker' or 'server', not ['worker']"),
+        ({"profile_process": None}, "profile_process must be 'worker' or 'server', not None"),
         ({"filename": ""}, "filename must be the path of a file, not ''"),
         ({"filename": b"x"}, "filename must be the path of a file"),
         ({"filename": 3}, "filename must be the path of a file, not 3"),
@@ -132,16 +136,39 @@ def test_what_is_off_may_be_said(session):
 
 
 @pytest.mark.parametrize(
-    "place", ["missing/t.json", "file/t.json", "folder", "n" * 300, "a\0.json"]
+    "place",
+    ["missing/t.json", "file/t.json", "folder", "n" * 300, "a\0.json", "pipe", "loop", "new/"],
 )
 def test_a_place_that_cannot_be_written_is_said_at_once(session, here, place):
     (here / "file").write_text("old")
     (here / "folder").mkdir()
+    (here / "loop").symlink_to("loop")
+    os.mkfifo(here / "pipe")
     with pytest.raises(ConfigError, match="filename: ") as caught:
-        session.set_config(filename=here / place)
+        session.set_config(filename=f"{here}/{place}")
     assert str(here) in str(caught.value)
-    assert inside(here) == ["file", "folder"]
+    assert "choose" in str(caught.value) or "name a file" in str(caught.value)
+    assert inside(here) == ["file", "folder", "loop", "pipe"]
     assert inside(here / "folder") == []
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "/dev/full", "/dev/stdout", "/proc/self/fd/1"])
+def test_a_device_or_a_stream_is_refused_at_once(session, place):
+    if not os.path.lexists(place):
+        pytest.skip(f"there is no {place} here")
+    with pytest.raises(ConfigError, match=f"filename: {place}"):
+        session.set_config(filename=place)
+
+
+def test_a_stream_that_leads_into_a_file_is_refused_and_the_file_stays(session, here):
+    if not os.path.lexists("/dev/fd"):
+        pytest.skip("there is no /dev/fd here")
+    with (here / "log").open("w") as log:
+        log.write("mine")
+        log.flush()
+        with pytest.raises(ConfigError, match="is no regular file"):
+            session.set_config(filename=f"/dev/fd/{log.fileno()}")
+    assert (here / "log").read_text() == "mine"
 
 
 def test_a_folder_that_takes_no_file_is_said_at_once(session, here, monkeypatch):
@@ -209,10 +236,14 @@ def test_a_server_is_accepted_and_refused_at_run(session, recorder):
     assert recorder.state == "stop"
 
 
-@pytest.mark.parametrize("word", ["running", "RUN", "", None, 1])
+@pytest.mark.parametrize("word", ["running", "RUN", "", None, 1, True])
 def test_an_unknown_state_is_refused(session, word):
-    with pytest.raises(ConfigError, match="unknown state"):
+    with pytest.raises(ConfigError) as caught:
         session.set_state(word)
+    if isinstance(word, str):
+        assert str(caught.value).startswith(f"unknown state {word!r}; ")
+    else:
+        assert str(caught.value) == f"the state must be 'run' or 'stop', not {word!r}"
 
 
 def test_run_while_running_and_stop_while_stopped_are_refused(session):
@@ -339,6 +370,48 @@ def test_after_a_failed_dump_the_windows_are_still_there(session, clock, here, m
     assert names(here / "t.json") == ["a"]
 
 
+def test_a_window_recorded_while_another_thread_dumps_is_not_lost(
+    session, clock, here, monkeypatch
+):
+    writing, go_on = threading.Event(), threading.Event()
+
+    def slow(trace, path):
+        writing.set()
+        go_on.wait(60)
+        write(trace, path)
+
+    window(session, clock, "a")
+    monkeypatch.setattr("opbench.profiler.doors.write", slow)
+    dumper = threading.Thread(target=session.dump)
+    dumper.start()
+    assert writing.wait(60)
+    other = threading.Thread(target=window, args=(session, clock, "b"))
+    other.start()
+    other.join(0.2)  # time enough to open its window in the middle of the dump, if it could
+    go_on.set()
+    dumper.join(60)
+    other.join(60)
+    assert names(here / "profile.json") == ["a"]
+    session.write_at_exit()
+    assert names(here / "profile.json") == ["b"]
+
+
+def test_a_window_that_a_signal_records_in_the_middle_of_a_dump_is_not_lost(
+    session, clock, here, monkeypatch
+):
+    def interrupted(trace, path):
+        if len(trace.windows) == 1:
+            window(session, clock, "b")
+        write(trace, path)
+
+    window(session, clock, "a")
+    monkeypatch.setattr("opbench.profiler.doors.write", interrupted)
+    session.dump()
+    assert names(here / "profile.json") == ["a"]
+    session.write_at_exit()
+    assert names(here / "profile.json") == ["a", "b"]
+
+
 # ---- the end of the process
 
 
@@ -373,6 +446,44 @@ def test_at_exit_a_trace_that_cannot_be_written_is_one_sentence(session, clock, 
     assert told.count("\n") == 1
 
 
+def test_at_exit_an_error_of_any_kind_is_one_sentence(session, clock, capsys, monkeypatch):
+    def broken(trace, path):
+        raise RuntimeError("interpreter is going down")
+
+    window(session, clock, "a")
+    monkeypatch.setattr("opbench.profiler.doors.write", broken)
+    session.write_at_exit()
+    told = capsys.readouterr().err
+    assert told == "opbench: the trace is lost: interpreter is going down\n"
+
+
+def test_at_exit_work_that_cannot_be_waited_for_does_not_cost_the_trace(
+    session, recorder, clock, here, capsys
+):
+    def gone():
+        if recorder.state == "run":
+            raise RuntimeError("worker is gone")
+
+    recorder.add_synchroniser(gone)
+    session.set_state("run")
+    emit(session, clock, "a")
+    session.write_at_exit()
+    assert names(here / "profile.json") == ["a"]
+    told = capsys.readouterr().err
+    assert told == "opbench: pending work is not in the trace: worker is gone\n"
+
+
+def test_detached_the_session_is_free_even_if_another_thread_held_it(session, here):
+    holder = threading.Thread(target=session._lock.acquire)
+    holder.start()
+    holder.join(60)
+    session.detach()
+    user = threading.Thread(target=session.set_config, kwargs={"profile_api": True}, daemon=True)
+    user.start()
+    user.join(60)
+    assert not user.is_alive()
+
+
 def test_detached_the_session_has_nothing_to_write(session, clock, here):
     window(session, clock, "a")
     session.detach()
@@ -381,7 +492,7 @@ def test_detached_the_session_has_nothing_to_write(session, clock, here):
 
 
 def test_the_module_functions_drive_the_process_recorder(here, monkeypatch):
-    monkeypatch.setattr(SESSION, "_exit_watched", True)
+    monkeypatch.setattr(WINDOWS, "_exit_watched", True)
     assert profiler.state() == "stop"
     profiler.set_config(**{"profile-api": True, "filename": str(here / "t.json")})
     profiler.set_state("run")
@@ -397,4 +508,4 @@ def test_the_module_functions_drive_the_process_recorder(here, monkeypatch):
     profiler.dump()
     assert profiler.state() == "stop"
     assert names(here / "t.json") == ["a", "b"]
-    SESSION.detach()
+    WINDOWS.detach()

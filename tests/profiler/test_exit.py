@@ -22,9 +22,9 @@ profiler.RECORDER.instant("first", "api")
 """
 
 
-def run(program, folder, code=0):
+def run(program, folder, code=0, start=START):
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", START + program],
+        [sys.executable, "-W", "error", "-c", start + program],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
@@ -117,6 +117,32 @@ def test_a_file_that_cannot_be_written_is_one_sentence_and_no_traceback(tmp_path
     assert done.stderr.count("\n") == 1
 
 
-def test_without_a_window_nothing_is_written(tmp_path):
-    run("profiler.RECORDER.detach(); profiler.doors.SESSION.detach()", tmp_path)
-    assert inside(tmp_path) == []
+WITHOUT_THE_DOORS = {
+    "configured only": 'profiler.set_config(filename="t.json")',
+    "refused": (
+        'profiler.set_config(filename="t.json", profile_process="server")\n'
+        'try: profiler.set_state("run")\nexcept ValueError: pass\nelse: sys.exit(9)'
+    ),
+    "somebody else's window": 'profiler.RECORDER.run(15, "me"); profiler.RECORDER.stop("me")',
+    "somebody else's open window": (
+        'profiler.set_config(filename="t.json")\n'
+        'profiler.RECORDER.run(15, "me"); profiler.RECORDER.instant("x", "api")'
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_THE_DOORS)
+def test_without_a_window_of_the_doors_nothing_is_written(case, tmp_path):
+    done = run(
+        WITHOUT_THE_DOORS[case], tmp_path, start="import sys\nfrom opbench import profiler\n"
+    )
+    assert (done.stderr, inside(tmp_path)) == ("", [])
+
+
+def test_work_that_failed_at_the_end_does_not_cost_the_file(tmp_path):
+    program = (
+        'def gone(): raise RuntimeError("worker is gone")\nprofiler.RECORDER.add_synchroniser(gone)'
+    )
+    done = run(program, tmp_path)
+    assert done.stderr == "opbench: pending work is not in the trace: worker is gone\n"
+    assert names(tmp_path) == ["first"]

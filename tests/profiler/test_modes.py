@@ -41,13 +41,26 @@ def test_an_unknown_mode_is_refused_with_source_and_suggestion():
     )
 
 
-@pytest.mark.parametrize("bits", [16, -1, "16"])
+@pytest.mark.parametrize(
+    "bits",
+    [16, -1, "16", 10**5000, "9" * 5000, ["9" * 5000]],
+    ids=["16", "-1", "text", "long", "long text", "list"],
+)
 def test_bits_beyond_the_four_are_refused(bits):
-    with pytest.raises(ConfigError, match="between 0 and 15"):
+    with pytest.raises(ConfigError, match="between 0 and 15") as caught:
         parse_modes(bits)
+    assert len(str(caught.value)) < 120
 
 
-@pytest.mark.parametrize("nothing", ["", " , ", [], True, None, 2.0, b"api"])
+def test_an_integer_of_numpys_is_a_bit_sum():
+    numpy = pytest.importorskip("numpy")
+    assert parse_modes(numpy.int64(13)) == 13
+    assert parse_modes(numpy.array([1, 8])) == 9
+
+
+@pytest.mark.parametrize(
+    "nothing", ["", " , ", [], True, None, 2.0, b"api", {"symbolic": False}, {"api": True}]
+)
 def test_what_is_no_mode_at_all_is_refused(nothing):
     with pytest.raises(ConfigError):
         parse_modes(nothing, "ini")

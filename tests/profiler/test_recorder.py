@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
 import weakref
 
 import pytest
@@ -181,6 +182,41 @@ def test_a_slice_that_ends_before_it_starts_is_refused(recorder):
         recorder.complete("dot", "imperative", 10, 7)
 
 
+@pytest.mark.parametrize(("start", "end"), [(10.0, 12), (10, 12.5), (10, None), ("1", 2)])
+def test_a_time_that_is_no_whole_number_is_refused(recorder, start, end):
+    recorder.run(15, "test")
+    with pytest.raises(TraceError, match=r"'dot' has the times .* take both times from"):
+        recorder.complete("dot", "imperative", start, end)
+    assert recorder.stop("test").events == ()
+
+
+def test_times_of_any_integer_type_become_plain_integers(recorder):
+    class Integer:
+        def __init__(self, value):
+            self.value = value
+
+        def __index__(self):
+            return self.value
+
+    recorder.run(15, "test")
+    recorder.complete("dot", "imperative", Integer(1_000_002), Integer(1_000_005))
+    (event,) = recorder.stop("test").events
+    assert (type(event.start_ns), event.start_ns, event.duration_ns) == (int, 1_000_002, 3)
+
+
+def test_iterations_and_calls_find_room_in_a_full_buffer(clock, wall_clock):
+    recorder = Profiler(clock, wall_clock, capacity=2)
+    recorder.run(15, "test")
+    begin = recorder.clock()
+    for _ in range(5):
+        slice_of(recorder, clock, "dot", 1)
+    slice_of(recorder, clock, "f", 1, category="call")
+    recorder.complete("iteration 0", "iteration", begin, recorder.clock(), across_pauses=True)
+    trace = recorder.stop("test")
+    assert names(trace) == ["iteration 0", "dot", "dot", "f"]
+    assert trace.dropped == 3
+
+
 def test_a_full_buffer_keeps_the_oldest_and_counts_the_rest(clock, wall_clock):
     recorder = Profiler(clock, wall_clock, capacity=3)
     recorder.run(15, "test")
@@ -286,6 +322,82 @@ def test_an_interrupt_while_waiting_leaves_the_state_as_it_was(recorder):
     assert recorder.stop("test").windows == ((1_000_000, 1_000_000),)
 
 
+class InterruptedLock:
+    """The recorder's lock; a Ctrl-C comes right after it was released for the n-th time."""
+
+    def __init__(self, lock, releases):
+        self._lock = lock
+        self._left = releases
+
+    def __enter__(self):
+        self._lock.acquire()
+
+    def __exit__(self, *error):
+        self._lock.release()
+        self._left -= 1
+        if self._left == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("releases", [1, 2])
+@pytest.mark.parametrize("verb", ["run", "pause", "resume", "snapshot", "stop"])
+def test_an_interrupt_in_a_transition_leaves_the_next_one_possible(recorder, verb, releases):
+    steps = {
+        "run": lambda: recorder.run(15, "test"),
+        "pause": recorder.pause,
+        "resume": recorder.resume,
+        "snapshot": lambda: recorder.snapshot("test"),
+        "stop": lambda: recorder.stop("test"),
+    }
+    for step in {"run": [], "resume": ["run", "pause"]}.get(verb, ["run"]):
+        steps[step]()
+    lock = recorder._lock
+    recorder._lock = InterruptedLock(lock, releases)
+    with pytest.raises(KeyboardInterrupt):
+        steps[verb]()
+    recorder._lock = lock
+    if recorder.state == "stop":
+        recorder.run(15, "test")
+    recorder.stop("test")
+    assert recorder.state == "stop"
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_an_interrupt_while_stop_freezes_keeps_the_window(recorder, clock, monkeypatch, paused):
+    def interrupted(raw, pid):
+        raise KeyboardInterrupt
+
+    recorder.run(15, "test")
+    slice_of(recorder, clock, "dot", 10)
+    if paused:
+        recorder.pause()
+        clock.advance(3)
+    with monkeypatch.context() as patch:
+        patch.setattr("opbench.profiler.profiler.build_events", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            recorder.stop("test")
+    assert (recorder.state, recorder.recording, recorder.mask) == ("run", False, 0)
+    clock.advance(20)
+    recorder.instant("late", "api")
+    trace = recorder.stop("test")
+    assert names(trace) == ["dot"]
+    assert trace.pauses == ((1_000_010, clock.now),)
+    assert recorder.state == "stop"
+
+
+def test_a_stop_that_need_not_wait_takes_what_is_there(recorder, clock):
+    def broken():
+        if recorder.state == "run":
+            raise ZeroDivisionError
+
+    recorder.add_synchroniser(broken)
+    recorder.run(15, "test")
+    slice_of(recorder, clock, "dot", 10)
+    with pytest.raises(ZeroDivisionError):
+        recorder.stop("test")
+    assert names(recorder.stop("test", wait=False)) == ["dot"]
+
+
 def test_a_second_transition_during_the_first_is_refused_and_does_not_hang(recorder):
     refused = []
 
@@ -297,7 +409,7 @@ def test_a_second_transition_during_the_first_is_refused_and_does_not_hang(recor
     def from_another_thread():
         thread = threading.Thread(target=meddle)
         thread.start()
-        thread.join()
+        thread.join(60)
 
     recorder.add_synchroniser(from_another_thread)
     recorder.run(15, "first")
@@ -344,12 +456,12 @@ def test_threads_record_under_their_own_number_and_name(recorder):
         seen[threading.current_thread().name] = threading.get_native_id()
 
     threads = [threading.Thread(target=work, name=f"worker {number}") for number in range(3)]
-    barrier = threading.Barrier(3)
+    barrier = threading.Barrier(3, timeout=60)
     for thread in threads:
         thread._target = lambda: (barrier.wait(), work(), barrier.wait())
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     trace = recorder.stop("test")
     assert {event.name: event.tid for event in trace.events} == seen
     assert {tid: name for (_, tid), name in trace.thread_names.items()} == {
@@ -363,10 +475,23 @@ def test_a_thread_number_used_again_shows_the_names_of_all_its_threads(recorder,
     for name in ("a", "b", "b", "c", "d"):
         thread = threading.Thread(target=lambda: recorder.instant("x", "api"), name=name)
         thread.start()
-        thread.join()
+        thread.join(60)
     assert recorder.stop("test").thread_names == {(os.getpid(), 4711): "a, b, c, …"}
     recorder.run(15, "test")
     recorder.stop("test")
+
+
+@pytest.mark.parametrize(("given", "told"), [("", "thread {}"), (7, "7"), (None, "None")])
+def test_a_thread_always_has_a_name_and_it_is_text(recorder, given, told):
+    class Named(threading.Thread):
+        name = given
+
+    thread = Named(target=lambda: recorder.instant("x", "api"))
+    recorder.run(15, "test")
+    thread.start()
+    thread.join(10)
+    ((_, tid), name) = next(iter(recorder.stop("test").thread_names.items()))
+    assert name == told.format(tid)
 
 
 def test_a_thread_makes_itself_known_again_in_each_window(recorder):
@@ -381,7 +506,7 @@ def test_a_thread_makes_itself_known_again_in_each_window(recorder):
 def test_nothing_is_lost_when_threads_emit_while_another_stops():
     recorder = Profiler()
     recorder.run(15, "test")
-    go = threading.Barrier(5)
+    go = threading.Barrier(5, timeout=60)
     done = threading.Event()
     emitted = [0] * 4
 
@@ -396,13 +521,15 @@ def test_nothing_is_lost_when_threads_emit_while_another_stops():
     for thread in threads:
         thread.start()
     go.wait()
-    while min(emitted) < 20:
+    late = time.monotonic() + 60
+    while min(emitted) < 20 and time.monotonic() < late:
         pass
     before = list(emitted)
     trace = recorder.stop("test")
     done.set()
     for thread in threads:
-        thread.join()
+        thread.join(60)
+    assert min(before) >= 20
     numbers = {str(which): [] for which in range(4)}
     for event in trace.events:
         numbers[event.name].append(event.args["n"])
@@ -424,7 +551,7 @@ def test_dropped_and_kept_add_up_when_many_threads_fill_the_buffer():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     trace = recorder.stop("test")
     assert (len(trace.events), trace.dropped) == (500, 700)
 
@@ -482,6 +609,24 @@ def test_merge_puts_windows_in_order_and_adds_what_is_counted(clock, wall_clock)
     assert whole.metadata == {"last": "second", "first": 1, "second": 1}
     assert whole.thread_names == traces[0].thread_names
     assert merge([traces[0]]) == traces[0]
+
+
+def test_merge_puts_the_events_of_all_traces_in_one_order(recorder, clock):
+    recorder.run(15, "test")
+    recorder.instant("first", "api")
+    clock.advance(10)
+    recorder.instant("third", "api")
+    one = recorder.stop("test")
+    begin = one.windows[0][0]
+    event = one.events[0]
+    other = one._replace(
+        windows=((begin + 5, begin + 9),),
+        events=(
+            event._replace(name="parent", phase="X", start_ns=begin + 10, duration_ns=5),
+            event._replace(name="second", start_ns=begin + 5),
+        ),
+    )
+    assert names(merge([one, other])) == ["first", "second", "parent", "third"]
 
 
 def test_merge_of_nothing_is_refused():

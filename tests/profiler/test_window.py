@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import contextlib
+import os
+
 import pytest
 
 from opbench.errors import ConfigError, StateError, WindowError
-from opbench.profiler import IterationWindow, Mode
+from opbench.profiler import RECORDER, IterationWindow, Mode
 
 
 def operator(recorder, clock, ns=10, name="dot"):
@@ -190,6 +193,57 @@ def test_an_exception_in_a_slice_ends_the_slice_and_the_window(recorder, clock):
         ("iteration 0", 7)
     ]
     assert recorder.state == "stop"
+
+
+def test_what_goes_wrong_at_the_end_does_not_hide_the_users_exception(recorder):
+    def loop():
+        with IterationWindow(recorder, 5, owner="me") as window:
+            for _ in window:
+                recorder.stop("me")
+                raise ZeroDivisionError
+
+    def slices():
+        with IterationWindow(recorder, 1, owner="me") as window, window.slice(0):
+            recorder.stop("me")
+            raise ZeroDivisionError
+
+    for fail in (loop, slices):
+        with pytest.raises(ZeroDivisionError) as caught:
+            fail()
+        assert caught.value.__context__ is None
+        assert recorder.state == "stop"
+
+
+def test_without_an_exception_of_the_users_what_goes_wrong_at_the_end_is_raised(recorder):
+    def fail():
+        with IterationWindow(recorder, 5, owner="me") as window:
+            next(window)
+            recorder.stop("me")
+
+    with pytest.raises(StateError, match="its state is 'stop'"):
+        fail()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize("by", ["loop", "slice"])
+def test_a_forked_child_leaves_the_window_to_its_parent(by):
+    window = IterationWindow(RECORDER, 1, owner="parent")
+    with window, contextlib.ExitStack() as slices:
+        if by == "loop":
+            next(window)
+        else:
+            slices.enter_context(window.slice(0))
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                slices.close()
+                window.close()
+                status = 0 if window.trace is None else 2
+            finally:
+                os._exit(status)
+        _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
 
 
 def test_close_is_idempotent_and_ends_the_loop(recorder):

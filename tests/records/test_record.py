@@ -146,6 +146,55 @@ def test_dates_are_utc(saved, text, hour):
     assert read_run(saved(content)).date.isoformat() == f"2026-12-01T{hour:02}:00:00+00:00"
 
 
+@pytest.mark.parametrize(
+    "text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:00:00-02:00", "yesterday", 7, None]
+)
+def test_a_date_that_is_none_becomes_a_warning(saved, text):
+    content = document(entry("t.py::a"))
+    content["datetime"] = text
+    run = read_run(saved(content))
+    assert run.date is None
+    assert run.warnings == (f"no date: 'datetime' is {text!r}",)
+
+
+def test_a_count_of_processors_that_is_none_is_left_out(saved):
+    content = document(entry("t.py::a"), enriched=False)
+    content["machine_info"]["cpu"]["count"] = True
+    assert read_run(saved(content)).environment.cpu_count is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"datetime": "x" * 5000},
+        {"benchmarks": [entry("t.py::a", data=["x" * 5000])]},
+        {"benchmarks": [entry("t.py::a", flop="x" * 5000)]},
+    ],
+)
+def test_long_values_are_shortened_in_warnings(saved, damage):
+    run = read_run(saved({**document(), **damage}))
+    said = [*run.warnings, *(reason for _, reason in run.excluded)]
+    assert "xxx…" in " ".join(said)
+    assert len(" ".join(said)) < 400
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"schema_version": "x" * 5000},
+        {"schema_version": 10**4000},
+        {"schema_version": 1, "launch_id": [1] * 5000},
+        {"schema_version": 1, "environment": {"numba": [1] * 5000}},
+        {"schema_version": 1, "environment": {"thread_settings": "x" * 5000}},
+    ],
+)
+def test_long_values_are_shortened_in_refusals(saved, block):
+    path = saved({**document(), "opbench": block})
+    with pytest.raises(RecordError, match="…") as caught:
+        read_run(path)
+    assert len(str(caught.value)) < len(str(path)) + 250
+
+
 def test_profiled_benchmarks_are_excluded_with_the_reason(saved):
     content = document(entry("t.py::a", profiled=True), entry("t.py::b", profiled=False))
     run = read_run(saved(content))
@@ -237,8 +286,10 @@ def test_work_that_is_no_whole_number_is_left_out_with_a_warning(saved, flop):
 )
 def test_a_file_that_is_no_run_is_refused_with_path_and_reason(saved, content, reason):
     path = saved(content)
-    with pytest.raises(RecordError, match=f"^{re.escape(str(path))}: {reason}"):
+    with pytest.raises(RecordError, match=f"^{re.escape(str(path))}: {reason}") as caught:
         read_run(path)
+    advice = str(caught.value).rpartition("; ")[2]
+    assert advice.startswith(("save the run again, or take", "upgrade opbench"))
 
 
 def test_bad_utf8_is_refused(tmp_path):
@@ -251,6 +302,11 @@ def test_bad_utf8_is_refused(tmp_path):
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(RecordError, match=r"none\.json: cannot be read: No such file"):
         read_run(tmp_path / "none.json")
+
+
+def test_a_path_that_no_file_has_is_refused(tmp_path):
+    with pytest.raises(RecordError, match=r"cannot be read: .*null.*; name a file that opbench"):
+        read_run(f"{tmp_path}/a\0b")
 
 
 def test_a_folder_is_refused(tmp_path):

@@ -117,16 +117,40 @@ def test_a_run_is_complete_when_its_name_appears(tmp_path, monkeypatch):
     assert seen == [{"benchmarks": list(range(1000))}]
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "..\\x", "a:b", "a\nb", "a\0b", "what?"])
-def test_a_name_that_is_no_part_of_a_file_name_is_refused(tmp_path, name):
-    with pytest.raises(RecordError, match="cannot save a run as"):
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        *((name, "must not be empty nor hold") for name in ("", "a/b", "..\\x", "a:b", "what?")),
+        *((name, "a control character") for name in ("a\nb", "a\0b", "a\x7fb")),
+        ("\ud800", "half of a surrogate pair"),
+        *((name, "a name is text, not") for name in (3, b"x", None)),
+    ],
+)
+def test_a_name_that_is_no_part_of_a_file_name_is_refused(tmp_path, name, reason):
+    with pytest.raises(RecordError, match=f"^cannot save a run as .*{reason}") as caught:
         save_run(tmp_path, EMPTY, name)
+    assert repr(name) in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_name_too_long_is_refused(tmp_path):
-    with pytest.raises(RecordError, match="File name too long"):
+def test_a_name_too_long_is_refused_with_the_file(tmp_path):
+    with pytest.raises(RecordError) as caught:
         save_run(tmp_path, EMPTY, "n" * 300)
+    assert str(tmp_path / f"0001_{'n' * 300}.json") in str(caught.value)
+    assert str(caught.value).endswith("File name too long; choose a shorter name")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("document", [[1], None, "text", 3])
+def test_a_document_that_is_no_mapping_is_refused(tmp_path, document):
+    with pytest.raises(RecordError, match=r"its document is .*, expected a mapping"):
+        save_run(tmp_path, document, "n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_no_file_system_has_is_refused(tmp_path):
+    with pytest.raises(RecordError, match=r"cannot save a run in .*null.*; choose another folder"):
+        save_run(f"{tmp_path}/a\0b", EMPTY, "n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -279,6 +303,11 @@ class Unshaped:
         (Colour.RED, 3),
         (Word.YES, "yes"),
         (10**30, 10**30),
+        pytest.param(10**4299, 10**4299, id="4300 digits"),
+        pytest.param(10**5000, f"UNSERIALIZABLE[{hex(10**5000)}]", id="5001 digits"),
+        pytest.param(-(10**5000), f"UNSERIALIZABLE[{hex(-(10**5000))}]", id="-5001 digits"),
+        ("a\ud800b", "a\ufffdb"),
+        ("\ud83d\ude00", "\U0001f600"),
         (True, True),
         ((1, (2, None)), [1, [2, None]]),
     ],
@@ -300,9 +329,31 @@ def test_keys_are_spelled_as_json_spells_them(tmp_path):
     assert list(strictly(path)["x"]) == ["a", "2", "null", "false", "0.5", "5", "[1, 2]"]
 
 
-def test_lone_surrogates_survive(tmp_path):
+def test_keys_that_json_spells_alike_are_all_kept(tmp_path):
+    keys = {
+        1: "c",
+        "1": "b",
+        "1 (2)": "e",
+        "\ud800": "f",
+        chr(0xD801): "g",
+        False: "h",
+        "false": "i",
+    }
+    path, _ = save_run(tmp_path, {"x": keys}, "n")
+    assert strictly(path)["x"] == {
+        "1": "c",
+        "1 (2)": "b",
+        "1 (2) (2)": "e",
+        "\ufffd": "f",
+        "\ufffd (2)": "g",
+        "false": "h",
+        "false (2)": "i",
+    }
+
+
+def test_what_is_written_encodes_as_text_everywhere(tmp_path):
     path, _ = save_run(tmp_path, {"x": "test[\ud800]"}, "n")
-    assert strictly(path)["x"] == "test[\ud800]"
+    strictly(path)["x"].encode("utf-8")
 
 
 def test_a_document_that_holds_itself_is_refused(tmp_path):
