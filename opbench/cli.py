@@ -7,18 +7,22 @@ problem found, 2 a mistake in what was asked. Nothing heavy is imported before a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
+import math
 import os
 import shutil
+import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from opbench.errors import (
     AccuracyError,
     ConfigError,
+    ContextError,
     OpbenchError,
     OperatorError,
     TraceError,
@@ -29,6 +33,7 @@ from opbench.version import __version__
 
 if TYPE_CHECKING:
     from opbench.report import Style
+    from opbench.runtime import Context
 
 __all__ = ["main"]
 
@@ -40,11 +45,17 @@ _OURS = (OperatorError, AccuracyError, TraceWriteError)
 # A product of this size takes the paths that every larger one takes, and compiles them.
 WARM_UP_SIZE = 512
 
-# BLAS workers, which the check's reference has woken, spin this long before they sleep.
-BLAS_REST_SECONDS = 0.2
-
 # A and B, and the results of two passes, which take turns.
 MATRICES = 4
+
+# Beyond this the number of bytes tells nothing.
+COUNTED_BYTES = 10**18
+
+# A container's folder, and its limit and use of memory.
+CONTAINERS = (
+    ("sys/fs/cgroup", "memory.max", "memory.current"),
+    ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+)
 
 # Room for every column of a table where no terminal sets the width.
 PIPE_WIDTH = 120
@@ -76,39 +87,79 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    if sys.stdout is None:
+        _say("opbench: standard output is closed; send it to a file, or to /dev/null")
+        return MISTAKE
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A path or a name that the terminal cannot show must not end the command.
             stream.reconfigure(errors="backslashreplace")
     try:
-        options = _parser().parse_args(argv)
-    except SystemExit as stop:  # --help, --version, or a usage error that argparse has explained
-        return stop.code if isinstance(stop.code, int) else MISTAKE
-    try:
-        code = _COMMANDS[options.command](options)
-        sys.stdout.flush()
+        return _run(argv)
     except KeyboardInterrupt:
         _say("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has left; the interpreter must not complain at its own flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except _OutputError as error:
+        # Whoever reads only the beginning wants no complaint.
+        if not isinstance(error.__cause__, BrokenPipeError):
+            _say(f"opbench: cannot write to standard output: {error}")
         return FAILED
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        options = _parser().parse_args(argv)
+    except SystemExit as stop:  # --help, --version, or a usage error that argparse has explained
+        _show("", end="")
+        return stop.code if isinstance(stop.code, int) else MISTAKE
+    try:
+        return int(options.run(options))
     except MemoryError as error:
-        _say(f"opbench {options.command}: not enough memory: {error}")
+        _say(f"{options.prog}: not enough memory: {error}")
         return MISTAKE
     except OpbenchError as error:
-        _say(f"opbench {options.command}: {error}")
+        _say(f"{options.prog}: {error}")
         return FAILED if isinstance(error, _OURS) else MISTAKE
-    return code
+
+
+class _OutputError(Exception):
+    """Standard output takes no more; its cause is the error of the stream."""
+
+
+def _show(text: str, end: str = "\n") -> None:
+    """Print a result, and have it arrive."""
+    try:
+        print(text, end=end, flush=True)
+    except OSError as error:
+        # What is left in the buffer goes nowhere: the interpreter must not complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise _OutputError(error.strerror) from error
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    """Tell the user something that is no result."""
+    # To print, no stream is the other stream; and of a full one there is nowhere left to tell.
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr, flush=True)
 
 
 class _Parser(argparse.ArgumentParser):
     """Says a usage error in one line, as every other mistake is said; subcommands inherit it."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(
+            **settings, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+        )
+
+    def parse_known_args(  # type: ignore[override] # one of the stubs' two overloads is enough
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse an unknown option here, where its subcommand is still known."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
 
     def error(self, message: str) -> NoReturn:
         self.exit(MISTAKE, f"{self.prog}: {message}; see {self.prog} --help\n")
@@ -119,7 +170,6 @@ def _parser() -> argparse.ArgumentParser:
         prog="opbench",
         description="Benchmark numerical operators, and look at what happened inside.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"opbench {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -135,8 +185,8 @@ def _add_matmul(commands: argparse._SubParsersAction[_Parser]) -> None:
         description="Bind the symbol dot(A, B) to two random matrices, run it a few times, and"
         " trace the iterations from --begin up to, not including, --end.",
         epilog=_MATMUL_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    command.set_defaults(run=_matmul, prog=command.prog)
     add = command.add_argument
     add(
         "--mode",
@@ -179,14 +229,15 @@ def _add_trace(commands: argparse._SubParsersAction[_Parser]) -> None:
         description="Check trace files against the rules that Perfetto and chrome://tracing share."
         " Exit code 0: all are fine; 1: a problem was found; 2: a file cannot be read.",
         epilog=_TRACE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    action.set_defaults(run=_check_traces, prog=action.prog)
     action.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a trace")
 
 
 def _matmul(options: argparse.Namespace) -> int:
     from opbench import profiler
     from opbench.report import operator_table
+    from opbench.runtime import Context
 
     window = profiler.IterationWindow(
         profiler.RECORDER,
@@ -197,19 +248,26 @@ def _matmul(options: argparse.Namespace) -> int:
         owner="opbench matmul",
         source="--iterations, --begin and --end",
     )
-    destination = _destination(options)
     _require_memory(options.size, options.dtype)
+    try:
+        context = Context(options.device)
+    except ContextError as error:
+        raise ConfigError(f"--device {options.device}: {error}") from error
+    destination = _destination(options)
     with window:
-        _multiply(options, window)
+        _multiply(options, context, window)
     if window.trace is None:
         raise AssertionError("a window that was run through left no trace")
-    facts = {"command": "opbench matmul", "size": options.size, "dtype": options.dtype}
-    profiler.write(window.trace.with_metadata(facts), destination)
-    print(f"trace of iterations {window.begin} to {window.end - 1}: {destination}")
     rows = profiler.operator_totals(window.trace)
-    print(operator_table(rows, _style()))
+    _show(operator_table(rows, _style()))
     if not rows:
         _say("matmul runs a bound symbol: --mode symbolic records its operators")
+    # After the table, which must not be lost with the trace.
+    facts = {"command": options.prog, "size": options.size, "dtype": options.dtype}
+    profiler.write(window.trace.with_metadata(facts), destination)
+    first, last = window.begin, window.end - 1
+    traced = f"iteration {first}" if first == last else f"iterations {first} to {last}"
+    _show(f"trace of {traced}: {destination}")
     return DONE
 
 
@@ -222,13 +280,12 @@ def _style() -> Style:
     return Style(width, unicode=encoding.startswith("utf"))
 
 
-def _multiply(options: argparse.Namespace, iterations: Iterator[int]) -> None:
+def _multiply(options: argparse.Namespace, context: Context, iterations: Iterator[int]) -> None:
     """Run the example: each of ``iterations`` is one product, waited for."""
-    from opbench.runtime import Context, random, sym
+    from opbench.runtime import random, sym
 
-    # Before the window, so that what it shows is the operator and not the compiler.
-    context = Context(options.device)
     size, dtype = options.size, options.dtype
+    # Before the window, so that what it shows is the operator and not the compiler.
     _say(f"compiling dot for {dtype} ...")
     _warm_up(min(size, WARM_UP_SIZE), dtype)
     _say(f"filling two {size} x {size} matrices ...")
@@ -244,33 +301,46 @@ def _multiply(options: argparse.Namespace, iterations: Iterator[int]) -> None:
 
 def _warm_up(size: int, dtype: str) -> None:
     """Compile what the example will run, by a small product that is checked as well."""
-    from opbench.operators import Case
+    from opbench.operators import BLAS_REST_SECONDS, Case
     from opbench.runtime import cpu, sym
 
     case = Case("dot", ((size, size), (size, size)), dtype)
     a, b = case.inputs()
     executor = sym.dot(sym.var("A"), sym.var("B")).bind(cpu(), {"A": a, "B": b})
-    case.check((a, b), executor.forward()[0].asnumpy())
+    # A small product takes another way from its second call on.
+    for _ in range(2):
+        result = executor.forward()[0].asnumpy()
+    case.check((a, b), result)
     time.sleep(BLAS_REST_SECONDS)
 
 
 def _destination(options: argparse.Namespace) -> Path:
     """Where the trace will stand; said to be impossible before any work is done."""
-    name = options.filename or f"profile-matmul-{options.iterations}iter.json"
-    if name != Path(name).name or name == "..":
-        raise ConfigError(f"--filename {name!r} is a path; give the folder by --output")
+    from opbench import profiler
+
+    ours = f"profile-matmul-{options.iterations}iter.json"
+    name: str = ours if options.filename is None else options.filename
+    if name != (Path(name).name or None) or name == "..":
+        raise ConfigError(f"--filename {name!r} is no plain name; give the folder by --output")
     folder: Path = options.output
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise ConfigError(f"--output {folder} is a file; give a folder") from None
-    except OSError as error:
-        raise ConfigError(f"--output {folder} cannot be made: {error.strerror}") from None
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise ConfigError(f"--output {folder} is not writable; choose another folder")
-    if (folder / name).is_dir():
-        raise ConfigError(f"{folder / name} is a folder; choose another --filename")
+    if problem := profiler.folder_problem(folder):
+        raise ConfigError(
+            f"--output {str(folder)!r} cannot be written: {problem}; choose another folder"
+        )
+    if problem := _taken(folder / name):
+        raise ConfigError(f"--filename {name!r} cannot be used: {problem}; choose another name")
     return folder / name
+
+
+def _taken(path: Path) -> str:
+    """Why no trace can take this path, in a folder that takes files; or an empty string."""
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:  # too long, for one; or with a NUL in it
+        return getattr(error, "strerror", "") or str(error)
+    return "" if stat.S_ISREG(kind) else "what is there is no regular file"
 
 
 def _require_memory(size: int, dtype: str) -> None:
@@ -280,31 +350,38 @@ def _require_memory(size: int, dtype: str) -> None:
     itemsize = 8 if dtype == "float64" else 4
     needed, available = MATRICES * size * size * itemsize, _available_bytes()
     if available is not None and needed > available:
-        fits = int((available / (MATRICES * itemsize)) ** 0.5)
+        fits = math.isqrt(available // (MATRICES * itemsize))
+        over = "over " if needed > COUNTED_BYTES else ""
         raise ConfigError(
-            f"--size {size} needs {format_bytes(needed)} for {MATRICES} matrices of {dtype},"
+            f"--size {size} needs {over}{format_bytes(min(needed, COUNTED_BYTES))}"
+            f" for {MATRICES} matrices of {dtype},"
             f" but {format_bytes(available)} are available; {fits} fits"
         )
 
 
-def _available_bytes() -> int | None:
+def _available_bytes(root: Path = Path("/")) -> int | None:
     """Memory that can be had without swapping, by Linux's count and the container's limit."""
-    found = []
-    for path, key, unit in (
-        ("/proc/meminfo", "MemAvailable:", 1024),
-        ("/sys/fs/cgroup/memory.max", "", 1),
-        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "", 1),
-    ):
-        try:
-            lines = Path(path).read_text(encoding="ascii").splitlines()
-        except OSError:
-            continue
-        numbers = [line.removeprefix(key).split()[0] for line in lines if line.startswith(key)]
-        found += [int(number) * unit for number in numbers if number.isdigit()]
-    return min(found, default=None)
+    found = [_counted(root / "proc/meminfo", "MemAvailable:", 1024)]
+    for folder, limit, use in CONTAINERS:
+        most, used = _counted(root / folder / limit), _counted(root / folder / use)
+        if most is not None:
+            # The cache of files counts as used, and its inactive part is given up when asked for.
+            cache = _counted(root / folder / "memory.stat", "inactive_file")
+            found.append(max(0, most - max(0, (used or 0) - (cache or 0))))
+    return min((count for count in found if count is not None), default=None)
 
 
-def _trace(options: argparse.Namespace) -> int:
+def _counted(path: Path, key: str = "", unit: int = 1) -> int | None:
+    """The number behind ``key`` in a file of the system's, or its only one."""
+    with contextlib.suppress(OSError):
+        for line in path.read_text(encoding="ascii").splitlines():
+            number = "".join(line.removeprefix(key).split()[:1])
+            if line.startswith(key) and number.isdigit():
+                return int(number) * unit
+    return None
+
+
+def _check_traces(options: argparse.Namespace) -> int:
     from opbench import profiler
 
     codes = []
@@ -312,18 +389,12 @@ def _trace(options: argparse.Namespace) -> int:
         try:
             problems = profiler.check(path)
         except TraceError as error:
-            _say(f"opbench trace: {error}")
+            _say(f"{options.prog}: {error}")
             codes.append(MISTAKE)
             continue
         for problem in problems:
-            print(f"{path}: {problem.where}: {problem.message} [{problem.rule}]")
+            _show(f"{path}: {problem.where}: {problem.message} [{problem.rule}]")
         if not problems:
-            print(f"{path}: fine")
+            _show(f"{path}: fine")
         codes.append(FAILED if problems else DONE)
     return max(codes)
-
-
-_COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
-    "matmul": _matmul,
-    "trace": _trace,
-}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from opbench import cli, profiler
+from opbench import cli, operators, profiler
 from opbench.errors import AccuracyError, TraceWriteError
 from opbench.version import __version__
 
@@ -35,7 +35,7 @@ def fresh(*arguments, code=None, **environment):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "BLAS_REST_SECONDS", 0)
+    monkeypatch.setattr(operators, "BLAS_REST_SECONDS", 0)
     return tmp_path
 
 
@@ -63,8 +63,8 @@ class TestMatmul:
             "iteration": 0,
         }
         assert [event["name"] for event in events(path, "iteration")] == ["iteration 0"]
-        first, heading, row = out.splitlines()
-        assert first == "trace of iterations 0 to 0: profile-matmul-5iter.json"
+        heading, row, last = out.splitlines()
+        assert last == "trace of iteration 0: profile-matmul-5iter.json"
         assert " ".join(heading.split()) == (
             "operator mode calls total mean median min max unit GFLOP/s GB/s"
         )
@@ -75,8 +75,9 @@ class TestMatmul:
             "running 5 iterations ...",
         ]
 
-    def test_the_window_is_the_one_asked_for(self, folder):
+    def test_the_window_is_the_one_asked_for(self, folder, capsys):
         assert cli.main([*SMALL, "--iterations", "6", "--begin", "2", "--end", "5"]) == 0
+        assert "\ntrace of iterations 2 to 4: profile" in capsys.readouterr().out
         dots = events(folder / "profile-matmul-6iter.json", "symbolic")
 
         assert [dot["args"]["iteration"] for dot in dots] == [2, 3, 4]
@@ -95,7 +96,7 @@ class TestMatmul:
         monkeypatch.setattr(Executor, "forward", lambda self: passes.append(1) or forward(self))
         assert cli.main([*SMALL, "--iterations", "7"]) == 0
 
-        assert len(passes) == 1 + 7  # the warm-up, and the iterations
+        assert len(passes) == 2 + 7  # the warm-up, and the iterations
 
     def test_dtype_mode_output_and_filename(self, folder, capsys):
         arguments = [
@@ -116,7 +117,7 @@ class TestMatmul:
         assert categories == {"iteration", "api", "memory"}
         assert document["otherData"]["metadata"]["dtype"] == "float64"
         out, err = capsys.readouterr()
-        assert out.splitlines()[1:] == ["no operator was recorded"]
+        assert out.splitlines() == ["no operator was recorded", "trace of iteration 0: a/b/t"]
         assert "--mode symbolic records its operators" in err
 
     def test_a_trace_that_is_there_is_replaced(self, folder):
@@ -152,17 +153,31 @@ class TestMatmul:
             (["--size", "9000000"], r"--size 9000000 needs 1296 TB for 4 matrices .* \d+ fits"),
             (["--size", "x"], "invalid int value: 'x'; see opbench matmul --help"),
             (["--dtype", "complex64"], "invalid choice: 'complex64'"),
-            (["--device", "gpu"], "gpu(0) is not available"),
-            (["--output", "file"], "--output file is a file"),
-            (["--output", "file/sub"], "--output file/sub cannot be made: Not a directory"),
-            (["--filename", "../x"], "'../x' is a path; give the folder by --output"),
-            (["--filename", "taken"], "taken is a folder"),
-            (["--sise", "4"], "unrecognized arguments: --sise 4"),
+            (["--size", "1" + 200 * "0"], "needs over 1000000 TB for 4 matrices of float32"),
+            (["--device", "gpu", "--output", "new"], "--device gpu: gpu(0) is not available"),
+            (["--size", "0", "--output", "new"], "--size is 1 or more"),
+            (["--filename", "../x", "--output", "new"], "'../x' is no plain name; give the folder"),
+            (["--filename", ""], "--filename '' is no plain name"),
+            (["--filename", "."], "--filename '.' is no plain name"),
+            (["--filename", "taken"], "--filename 'taken' cannot be used"),
+            (["--filename", 300 * "x"], "cannot be used: File name too long"),
+            (["--filename", "a\0b"], "--filename 'a\\x00b' cannot be used"),
+            (["--filename", "pipe"], "what is there is no regular file"),
+            (["--output", "file"], "--output 'file' cannot be written: file is a file"),
+            (["--output", "file/sub"], "--output 'file/sub' cannot be written: file is a file"),
+            (["--output", "a\0b"], "--output 'a\\x00b' cannot be written"),
+            (["--output", "/proc"], "--output '/proc' cannot be written: "),
+            (
+                ["--sise", "4"],
+                "opbench matmul: unrecognized arguments: --sise 4; see opbench matmul",
+            ),
+            (["--iter", "3"], "unrecognized arguments: --iter 3"),
         ],
     )
     def test_a_mistake_is_one_sentence_and_exit_code_2(self, folder, capsys, arguments, words):
         (folder / "file").touch()
         (folder / "taken").mkdir()
+        os.mkfifo(folder / "pipe")
         before = sorted(folder.rglob("*"))
         code = cli.main(["matmul", *arguments])
         out, err = capsys.readouterr()
@@ -179,7 +194,18 @@ class TestMatmul:
         (folder / "locked").mkdir(mode=0o555)
 
         assert cli.main([*SMALL, "--output", "locked"]) == 2
-        assert "--output locked is not writable" in capsys.readouterr().err
+        assert "--output 'locked' cannot be written: Perm" in capsys.readouterr().err
+
+    def test_the_table_is_not_lost_with_the_trace(self, folder, capsys, monkeypatch):
+        def full(*_):
+            raise TraceWriteError("no room")
+
+        monkeypatch.setattr(profiler, "write", full)
+
+        assert cli.main(SMALL) == 1
+        out, err = capsys.readouterr()
+        assert [line.split()[0] for line in out.splitlines()] == ["operator", "dot"]
+        assert err.splitlines()[-1] == "opbench matmul: no room"
 
     def test_a_size_that_fits_by_no_count_is_no_traceback(self, folder, capsys, monkeypatch):
         monkeypatch.setattr(cli, "_available_bytes", lambda: None)
@@ -213,7 +239,9 @@ class TestMatmul:
         assert capsys.readouterr().err.splitlines()[-1] == "interrupted"
         assert profiler.RECORDER.state == "stop"
 
-    def test_nothing_is_compiled_inside_the_window(self, folder):
+    # At 64 the second product takes another way than the first; at 700 threads are used.
+    @pytest.mark.parametrize("size", [64, 700])
+    def test_nothing_is_compiled_inside_the_window(self, folder, size):
         code = (
             "import numba.core.event as event\n"
             "from opbench import cli, profiler\n"
@@ -222,12 +250,61 @@ class TestMatmul:
             "    def on_start(self, event): self.states.append(profiler.RECORDER.state)\n"
             "    def on_end(self, event): pass\n"
             "event.register('numba:compile', Listener())\n"
-            "code = cli.main(['matmul', '--size', '700', '--end', '5'])\n"
+            f"code = cli.main(['matmul', '--size', '{size}', '--end', '5'])\n"
             "print(code, sorted(set(Listener.states)))\n"
         )
         done = fresh(code=code, NUMBA_CACHE_DIR=str(folder / "cache"))
 
         assert done.stdout.splitlines()[-1] == "0 ['stop']"
+
+    def test_the_warm_up_takes_the_way_of_the_traced_products(self, folder, monkeypatch):
+        checked = []
+        monkeypatch.setattr(operators.Case, "check", lambda *_: checked.append(len(passes)))
+        from opbench.runtime import Executor
+
+        passes = []
+        forward = Executor.forward
+        monkeypatch.setattr(Executor, "forward", lambda self: passes.append(1) or forward(self))
+        assert cli.main(SMALL) == 0
+
+        assert checked == [2]
+
+
+class TestAvailableBytes:
+    @pytest.fixture
+    def system(self, tmp_path):
+        """Write a file of the system's under a root of our own."""
+
+        def write(path, text):
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text)
+
+        write("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:   5000 kB\n")
+        return write
+
+    def test_without_a_container(self, tmp_path, system):
+        assert cli._available_bytes(tmp_path) == 5000 * 1024
+        system("sys/fs/cgroup/memory.max", "max\n")
+        assert cli._available_bytes(tmp_path) == 5000 * 1024
+
+    def test_where_nothing_is_known(self, tmp_path):
+        assert cli._available_bytes(tmp_path) is None
+
+    @pytest.mark.parametrize(
+        ("limit", "use"),
+        [
+            ("memory.max", "memory.current"),
+            ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+        ],
+    )
+    def test_a_container_has_its_limit_less_its_use(self, tmp_path, system, limit, use):
+        system(f"sys/fs/cgroup/{limit}", "1000000\n")
+        assert cli._available_bytes(tmp_path) == 1_000_000
+        system(f"sys/fs/cgroup/{use}", "900000\n")
+        assert cli._available_bytes(tmp_path) == 100_000
+        stat = (tmp_path / "sys/fs/cgroup" / use).with_name("memory.stat")
+        stat.write_text("anon 1\ninactive_file 300000\nactive_file 7\n")
+        assert cli._available_bytes(tmp_path) == 400_000
 
 
 class TestTraceCheck:
@@ -264,6 +341,7 @@ class TestTraceCheck:
 
         assert len(err.splitlines()) == 1
         assert "missing.json" in err
+        assert err.startswith("opbench trace check: ")
         assert "good.json: fine" in out
         assert "bad.json: " in out
 
@@ -290,6 +368,7 @@ class TestAround:
             (["matmull"], "'matmull'"),
             (["trace"], "required: ACTION"),
             (["trace", "check"], "required: FILE"),
+            (["trace", "check", "--x", "f"], "opbench trace check: unrecognized arguments: --x"),
         ],
     )
     def test_usage_errors(self, capsys, arguments, words):
@@ -332,3 +411,42 @@ class TestAround:
         assert done.returncode == 1
         assert "Traceback" not in done.stderr
         assert "Exception ignored" not in done.stderr
+
+    @pytest.mark.parametrize("arguments", [["trace", "check", "good"], ["--help"], SMALL])
+    @pytest.mark.parametrize(
+        ("target", "code", "words"),
+        [
+            ("&-", 2, "opbench: standard output is closed; send it to a file, or to /dev/null\n"),
+            ("/dev/full", 1, "opbench: cannot write to standard output: No space left on device\n"),
+        ],
+    )
+    def test_an_output_that_takes_nothing(self, folder, arguments, target, code, words):
+        recorder = profiler.Profiler()
+        recorder.run("all", "test")
+        profiler.write(recorder.stop("test"), folder / "good")
+        command = [sys.executable, "-m", "opbench", *arguments]
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$@" >{target}', "sh", *command],
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=300,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+
+        assert done.returncode == code
+        assert done.stderr.endswith(words)
+        assert "Traceback" not in done.stderr
+
+    def test_a_closed_error_stream_is_not_the_output(self, folder):
+        done = subprocess.run(
+            ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-m", "opbench", *SMALL],
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=300,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+
+        assert done.returncode == 0
+        assert len(done.stdout.splitlines()) == 3

@@ -8,7 +8,11 @@ import numpy as np
 
 from opbench.errors import AccuracyError
 
-__all__ = ["require_form", "require_within"]
+__all__ = ["BLAS_REST_SECONDS", "require_form", "require_within"]
+
+# OpenBLAS workers, which a reference has woken, spin for about 0.1 s after a call and slow what
+# runs next: whoever measures after a check waits this long.
+BLAS_REST_SECONDS = 0.2
 
 
 def require_form(

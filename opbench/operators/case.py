@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from opbench.errors import ConfigError, DTypeError
 from opbench.operators.operator import Cost, Operator, Shape
+from opbench.operators.registry import get
 
 __all__ = ["Case", "uniform"]
 
@@ -30,14 +32,34 @@ def uniform(
         dtype: ``float32`` or ``float64``.
         low: smallest value.
         high: upper end, never reached, not even by rounding.
+
+    Raises:
+        DTypeError: another dtype.
+        ConfigError: ``low`` above ``high``, or one of them or their difference is infinite in
+            ``dtype``.
     """
+    if dtype not in _SHORT:
+        raise DTypeError(f"uniform makes {' or '.join(_SHORT)}, not {dtype}")
     kind: Any = np.dtype(dtype).type
+    if not (low <= high and _finite(kind, low, high)):
+        raise ConfigError(
+            f"uniform needs finite low <= high, and a finite range in {dtype},"
+            f" not low={low!r}, high={high!r}"
+        )
     values: np.ndarray[Any, Any] = np.asarray(generator.random(shape, dtype=kind))
     values *= kind(high - low)
     values += kind(low)
     if high > low:
         np.minimum(values, np.nextafter(kind(high), kind(low)), out=values)
     return values
+
+
+def _finite(kind: Any, low: float, high: float) -> bool:
+    try:
+        with np.errstate(over="ignore"):
+            return bool(np.isfinite([kind(low), kind(high), kind(high - low)]).all())
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +84,6 @@ class Case:
 
     @property
     def _operator(self) -> Operator:
-        # The registry holds cases, so it cannot be imported before they exist.
-        from opbench.operators.registry import get
-
         return get(self.operator)
 
     @property
@@ -88,16 +107,25 @@ class Case:
         return self.cost.flop >= LONG_FLOP
 
     def inputs(self) -> tuple[np.ndarray[Any, Any], ...]:
-        """Fresh input arrays in C order, uniform in ``[low, high)``, the same at every call."""
+        """Fresh input arrays in C order, uniform in ``[low, high)``, the same at every call.
+
+        Raises:
+            DTypeError: the case's dtype is neither float32 nor float64.
+            ConfigError: its range is none.
+        """
         generator = np.random.default_rng(self.seed)
         return tuple(
             uniform(generator, shape, self.dtype, self.low, self.high) for shape in self.shapes
         )
 
-    def check(self, inputs: Sequence[np.ndarray[Any, Any]], result: Any) -> None:
+    def check(self, inputs: Sequence[Any], result: Any) -> None:
         """Compare ``result`` with the operator's reference on ``inputs``.
+
+        Args:
+            inputs: NumPy arrays, or what NumPy makes arrays of.
+            result: the same.
 
         Raises:
             AccuracyError: it has another shape or dtype, or lies outside the error bound.
         """
-        self._operator.check(inputs, np.asarray(result))
+        self._operator.check([np.asarray(operand) for operand in inputs], np.asarray(result))

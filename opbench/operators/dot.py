@@ -143,7 +143,6 @@ def check(inputs: Sequence[np.ndarray[Any, Any]], result: np.ndarray[Any, Any]) 
 
 OPERATOR = Operator(
     name="dot",
-    category="gemm",
     infer_shape=infer_shape,
     infer_dtype=infer_dtype,
     cost=cost,

@@ -33,7 +33,6 @@ class Operator:
 
     Attributes:
         name: the word that users, traces and tables use.
-        category: the family, such as ``gemm``.
         infer_shape: input shapes to output shape; raises ShapeError if they do not fit.
         infer_dtype: names of the inputs' dtypes to that of the output; raises DTypeError.
         cost: input shapes and dtype name to the cost of one call.
@@ -46,7 +45,6 @@ class Operator:
     """
 
     name: str
-    category: str
     infer_shape: Callable[[Sequence[Shape]], Shape]
     infer_dtype: Callable[[Sequence[str]], str]
     cost: Callable[[Sequence[Shape], str], Cost]

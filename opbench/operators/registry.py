@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opbench.errors import ConfigError, nearest
-from opbench.operators.case import Case
 from opbench.operators.operator import Operator
 
-__all__ = ["cases", "get", "names", "of_kernel", "register"]
+if TYPE_CHECKING:
+    from opbench.operators.case import Case
+
+__all__ = ["cases", "get", "of_kernel", "register"]
 
 _OPERATORS: dict[str, Operator] = {}
 _CASES: dict[str, tuple[Case, ...]] = {}
@@ -32,11 +34,6 @@ def register(operator: Operator, cases: Sequence[Case] = ()) -> None:
             )
     _OPERATORS[operator.name] = operator
     _CASES[operator.name] = tuple(cases)
-
-
-def names() -> tuple[str, ...]:
-    """The names of all operators, sorted."""
-    return tuple(sorted(_OPERATORS))
 
 
 def get(name: str) -> Operator:

@@ -7,7 +7,6 @@ import hashlib
 import re
 import secrets
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cached_property
@@ -44,22 +43,6 @@ def trace_name(nodeid: str, worker: str = "") -> str:
     digest = hashlib.sha256(nodeid.encode("utf-8", "backslashreplace")).hexdigest()[:8]
     suffix = f"-{worker}" if worker else ""
     return f"{slug[:SLUG_LENGTH].strip('_.') or 'test'}-{digest}{suffix}.trace.json"
-
-
-def _write_problem(folder: Path) -> str:
-    """Why files cannot be created in ``folder`` (made if missing), or an empty string."""
-    for part in (*reversed(folder.parents), folder):
-        if part.is_symlink() and not part.exists():
-            return f"{part.name} is a link to {part.readlink()}, which does not exist"
-        if part.exists() and not part.is_dir():
-            return f"{part.name} is a file"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
 
 
 def _ignore_contents(folder: Path) -> None:
@@ -190,7 +173,7 @@ class Session:
         return self._folder_problem(self.runs, "this run is not saved")
 
     def _folder_problem(self, folder: Path, loss: str) -> str:
-        problem = _write_problem(folder)
+        problem = profiler.folder_problem(folder)
         if problem:
             return (
                 f"{self.shown(folder)} cannot be written ({problem}), so {loss}; timings go on. "

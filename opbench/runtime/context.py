@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,13 +34,12 @@ class Context:
             raise ContextError(
                 f"no device is called {self.device_type!r}{nearest(str(self.device_type), _KNOWN)}"
             )
+        object.__setattr__(self, "device_id", _number(self.device_id))
         if self.device_type not in _DEVICES:
             raise ContextError(
                 f"{self} is not available: opbench has no {self.device_type} kernels yet;"
                 " use opbench.cpu()"
             )
-        if not isinstance(self.device_id, int) or self.device_id < 0:
-            raise ContextError(f"a device number is 0 or more, not {self.device_id!r}")
 
     def __hash__(self) -> int:
         # The books look a context up at every allocation; there are only a few to tell apart.
@@ -47,6 +47,16 @@ class Context:
 
     def __str__(self) -> str:
         return f"{self.device_type}({self.device_id})"
+
+
+def _number(given: Any) -> int:
+    try:
+        number = -1 if isinstance(given, bool) else operator.index(given)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise ContextError(f"a device number is 0 or more, not {given!r}")
+    return number
 
 
 def cpu(device_id: int = 0) -> Context:
@@ -71,7 +81,9 @@ def resolve(context: Any) -> Context:
     if context is None:
         return _DEFAULT
     if not isinstance(context, Context):
-        raise ContextError(f"{context!r} is no context; give opbench.cpu(), or nothing")
+        # Of an array, which a caller who swapped two arguments gave, the type says enough.
+        given = repr(context) if isinstance(context, (str, int)) else f"a {type(context).__name__}"
+        raise ContextError(f"{given} is no context; give opbench.cpu(), or nothing")
     return context
 
 

@@ -29,14 +29,18 @@ class Failure:
         operator: its name.
         operands: dtype and shape of each input, as text.
         cause: what was raised.
+        node: the name of the graph's node, or empty outside of a graph.
     """
 
-    __slots__ = ("cause", "operands", "operator", "reported")
+    __slots__ = ("cause", "node", "operands", "operator", "reported")
 
-    def __init__(self, operator: str, operands: Sequence[str], cause: BaseException) -> None:
+    def __init__(
+        self, operator: str, operands: Sequence[str], cause: BaseException, node: str = ""
+    ) -> None:
         self.operator = operator
         self.operands = tuple(operands)
         self.cause = cause
+        self.node = node
         self.reported = False
 
     def let_go(self) -> None:
@@ -54,7 +58,9 @@ class Failure:
         """A fresh error to raise from ``cause``: a raised one would collect tracebacks."""
         self.reported = True
         reason = "".join(traceback.format_exception_only(self.cause)).strip()
-        return OperatorError(f"{self.operator} failed on {' · '.join(self.operands)}: {reason}")
+        where = f"node {self.node!r}: " if self.node else ""
+        what = f" on {' · '.join(self.operands)}" if self.operands else ""
+        return OperatorError(f"{where}{self.operator} failed{what}: {reason}")
 
 
 class Task:
@@ -123,7 +129,8 @@ class Engine:
         self._starting = threading.RLock()
         self._worker: threading.Thread | None = None
         self._failure: Failure | None = None
-        self._last: Task | None = None
+        # Adding, discarding and copying are one step each, so it takes no lock of its own.
+        self._unfinished: set[Task] = set()
         self._forked = False
         self._closed = False
 
@@ -140,16 +147,15 @@ class Engine:
         if self._worker is None:
             self._start()
         task = Task(self, work)
-        # First in first out: when the last one is done, all are.
-        self._last = task
+        # Before it is queued: the worker may be done with it by the time put returns.
+        self._unfinished.add(task)
         self._queue.put(task)
         return task
 
     @property
     def idle(self) -> bool:
         """Whether everything submitted so far is done."""
-        last = self._last
-        return last is None or last.done
+        return all(task.done for task in self._unfinished.copy())
 
     def wait_all(self) -> None:
         """Return when everything submitted before is done; never raises for a failed operator."""
@@ -218,6 +224,7 @@ class Engine:
                 task.run()
                 if task.failure is not None and (self._failure is None or self._failure.reported):
                     self._failure = task.failure
+            self._unfinished.discard(task)
             # Else this frame would hold the last task, and its results, until the next one comes.
             del task
 

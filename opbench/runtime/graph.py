@@ -69,7 +69,7 @@ def compile_graph(
         inputs = [slots[id(child)] for child in node.inputs]
         operands = [(known[slot][0], known[slot][1].name) for slot in inputs]
         try:
-            step = make_step(node.operator, device, inputs, len(known), operands)
+            step = make_step(node.operator, device, inputs, len(known), operands, node.name)
         except (ShapeError, DTypeError) as error:
             raise type(error)(f"node {node.name!r}: {error}") from None
         steps.append(step)

@@ -11,18 +11,23 @@ import numpy as np
 from opbench.errors import DTypeError, ShapeError
 from opbench.operators import get
 from opbench.runtime.context import Context, resolve, same
+from opbench.runtime.dtypes import DEFAULT, real, require_real
 from opbench.runtime.engine import ENGINE
-from opbench.runtime.ndarray import NDArray
+from opbench.runtime.ndarray import NDArray, owning
 from opbench.runtime.program import imperative, launch
 from opbench.runtime.recording import IMPERATIVE, api
-from opbench.runtime.storage import Array, adopt
 from opbench.runtime.storage import empty as allocate
 
 __all__ = ["NDArray", "array", "dot", "empty", "ones", "waitall", "zeros"]
 
-# Kinds of NumPy dtypes that an array may have, each up to 8 bytes: bool, integers, floats.
-_KINDS = "biuf"
-_WIDEST = 8
+# Kinds of NumPy dtypes that tell that a list or a thing of Python's holds something else.
+_NO_NUMBERS = "OSUVMm"
+
+# Dimensions of an impossible shape that an error still shows.
+_SHOWN = 8
+
+# What nd.array turns into an operand.
+_CONVERTIBLE = (np.ndarray, np.generic, list, tuple, int, float)
 
 
 @api("nd.array")
@@ -44,16 +49,22 @@ def array(source: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray
 
 def copied(source: Any, context: Context, dtype: Any = None) -> NDArray:
     """What `array` returns, without recording a call."""
-    if dtype is None and not hasattr(source, "dtype"):
-        dtype = np.float32
+    typed = hasattr(source, "dtype")
     try:
         plain = np.asarray(source)
     except ValueError as error:
         raise DTypeError(f"no array can be made of this {type(source).__name__}: {error}") from None
-    _require_real(plain.dtype)
-    wanted = plain.dtype if dtype is None else _real(dtype)
-    values: Array = np.array(plain, dtype=wanted.newbyteorder("="), order="C", copy=True)
-    return NDArray(values.shape, values.dtype, context, adopt(values, context))
+    if not typed and plain.dtype.kind in _NO_NUMBERS:
+        raise DTypeError(
+            f"no array of numbers can be made of a {type(source).__name__},"
+            f" which NumPy reads as {plain.dtype.name}"
+        )
+    require_real(plain.dtype)
+    if dtype is not None:
+        wanted = real(dtype)
+    else:
+        wanted = plain.dtype.newbyteorder("=") if typed else DEFAULT
+    return owning(plain, context, wanted)
 
 
 @api("nd.empty")
@@ -63,7 +74,7 @@ def empty(
     """A new array of ``shape`` with arbitrary values.
 
     Raises:
-        ShapeError: a negative or fractional length.
+        ShapeError: a negative or fractional length, or more of them than an array can have.
         DTypeError: not a dtype of real numbers.
         ContextError: ``ctx`` is no context.
     """
@@ -89,8 +100,11 @@ def filled(
 ) -> NDArray:
     """A new array full of ``value``; of whatever was there if None."""
     context = resolve(ctx)
-    lengths, kind = lengths_of(shape), _real(dtype)
-    values = allocate(lengths, kind, context)
+    lengths, kind = lengths_of(shape), real(dtype)
+    try:
+        values = allocate(lengths, kind, context)
+    except (OverflowError, ValueError) as error:
+        raise impossible(lengths, error) from None
     if value is not None:
         values.fill(value)
     return NDArray(lengths, kind, context, values)
@@ -145,31 +159,20 @@ def lengths_of(shape: int | Sequence[int]) -> tuple[int, ...]:
     return result
 
 
-def _apply(name: str, operands: tuple[NDArray, ...]) -> NDArray:
+def impossible(lengths: tuple[int, ...], error: Exception) -> ShapeError:
+    """What to raise where NumPy refused ``lengths`` with ``error``."""
+    shown = str(lengths) if len(lengths) <= _SHOWN else f"of {len(lengths)} dimensions"
+    return ShapeError(f"no array can have the shape {shown}: {error}")
+
+
+def _apply(name: str, operands: tuple[Any, ...]) -> NDArray:
     for position, operand in enumerate(operands, start=1):
         if not isinstance(operand, NDArray):
+            hint = ", which nd.array turns into one" if isinstance(operand, _CONVERTIBLE) else ""
             raise DTypeError(
-                f"nd.{name} takes NDArrays; operand {position} is a {type(operand).__name__},"
-                " which nd.array turns into one"
+                f"nd.{name} takes NDArrays; operand {position} is a {type(operand).__name__}{hint}"
             )
     context = same(f"nd.{name}", [operand.context for operand in operands])
-    forms = tuple((operand.shape, operand.dtype.name) for operand in operands)
+    forms = tuple((operand.shape, operand.dtype) for operand in operands)
     program = imperative(get(name), context.device_type, forms)
     return launch(program, operands, context, IMPERATIVE)[0]
-
-
-def _real(dtype: Any) -> np.dtype[Any]:
-    try:
-        kind: np.dtype[Any] = np.dtype(dtype)
-    except TypeError:
-        raise DTypeError(f"{dtype!r} is no dtype; give for example 'float32'") from None
-    _require_real(kind)
-    return kind
-
-
-def _require_real(dtype: np.dtype[Any]) -> None:
-    if dtype.kind not in _KINDS or dtype.itemsize > _WIDEST:
-        raise DTypeError(
-            f"an NDArray holds real numbers of at most 64 bits, not {dtype.name};"
-            " convert the values with astype first"
-        )

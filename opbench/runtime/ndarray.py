@@ -5,18 +5,20 @@ To NumPy it is an array: every NumPy function takes it, waits for it, and gives 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from opbench.errors import DTypeError
+from opbench.errors import ReadOnlyError
 from opbench.runtime.context import Context
+from opbench.runtime.dtypes import real
 from opbench.runtime.engine import Failure, Task
 from opbench.runtime.recording import api
-from opbench.runtime.storage import Array
+from opbench.runtime.storage import Array, adopt
 
-__all__ = ["NDArray"]
+__all__ = ["NDArray", "owning"]
 
 
 class NDArray(NDArrayOperatorsMixin):
@@ -25,13 +27,10 @@ class NDArray(NDArrayOperatorsMixin):
     Make one with :mod:`opbench.nd`, not with this class. Shape, dtype and context are known at
     once, the values after the wait.
 
-    Attributes:
-        shape: tuple of int.
-        dtype: a NumPy dtype.
-        context: where it lies; ``ctx`` is the same.
+    A copy of it is itself, and a pickle holds its values, for which pickling waits.
     """
 
-    __slots__ = ("__weakref__", "_data", "_task", "context", "dtype", "shape")
+    __slots__ = ("__weakref__", "_context", "_data", "_dtype", "_shape", "_task")
 
     def __init__(
         self,
@@ -40,9 +39,9 @@ class NDArray(NDArrayOperatorsMixin):
         context: Context,
         data: Array | None = None,
     ) -> None:
-        self.shape = shape
-        self.dtype = dtype
-        self.context = context
+        self._shape = shape
+        self._dtype = dtype
+        self._context = context
         self._data = data
         self._task: Task | None = None
 
@@ -63,9 +62,24 @@ class NDArray(NDArrayOperatorsMixin):
         return self._task.failure
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each dimension."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+        return self._dtype
+
+    @property
+    def context(self) -> Context:
+        """Where it lies."""
+        return self._context
+
+    @property
     def ctx(self) -> Context:
         """The context, by MXNet's short name."""
-        return self.context
+        return self._context
 
     @property
     def ndim(self) -> int:
@@ -106,6 +120,20 @@ class NDArray(NDArrayOperatorsMixin):
         values: Array = self._wait().copy(order="C")
         return values
 
+    @api("NDArray.astype")
+    def astype(self, dtype: Any) -> NDArray:
+        """Wait, and convert the values into a new array on the same context.
+
+        Args:
+            dtype: of the result; float32 if None.
+
+        Raises:
+            DTypeError: not a dtype of real numbers.
+            OperatorError: as `wait_to_read`.
+            ForkError: as `wait_to_read`.
+        """
+        return owning(self._wait(), self._context, real(dtype))
+
     @api("NDArray.__array__")
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """Wait, and give NumPy a read-only view of the values, or a copy where it asks for one.
@@ -117,27 +145,57 @@ class NDArray(NDArrayOperatorsMixin):
         """
         return self._as_array(dtype, copy=copy)
 
+    @api("NDArray.__array_ufunc__")
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """NumPy's own result, computed on the waiting thread: arithmetic here is NumPy's."""
-        if any(isinstance(out, NDArray) for out in kwargs.get("out", ())):
-            raise DTypeError(
+        """NumPy's own result, computed on the waiting thread: arithmetic here is NumPy's.
+
+        Raises:
+            ReadOnlyError: the result would be written into an NDArray.
+            OperatorError: as `wait_to_read`.
+            ForkError: as `wait_to_read`.
+        """
+        # The method at adds in place, to its first operand.
+        written = inputs[:1] if method == "at" else kwargs.get("out", ())
+        if any(isinstance(out, NDArray) for out in written):
+            raise ReadOnlyError(
                 f"{ufunc.__name__} cannot write into an NDArray, whose values never change;"
                 " take a copy with asnumpy and write into that"
             )
-        plain = (part._as_array() if isinstance(part, NDArray) else part for part in inputs)  # noqa: SLF001 - of one's own class
-        return getattr(ufunc, method)(*plain, **kwargs)
+        plain = {name: _plain(value) for name, value in kwargs.items()}
+        return getattr(ufunc, method)(*map(_plain, inputs), **plain)
+
+    def __copy__(self) -> NDArray:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> NDArray:
+        return self
+
+    @api("NDArray.__reduce__")
+    def __reduce__(self) -> tuple[Any, ...]:
+        return owning, (self._wait(), self._context)
 
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("an NDArray without dimensions has no length")
         return self.shape[0]
 
+    @api("NDArray.__iter__")
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._as_array())
+
+    @api("NDArray.__bool__")
     def __bool__(self) -> bool:
         return bool(self._as_array())
 
+    @api("NDArray.__float__")
     def __float__(self) -> float:
         return float(self._as_array())
 
+    @api("NDArray.__int__")
+    def __int__(self) -> int:
+        return int(self._as_array())
+
+    @api("NDArray.__getitem__")
     def __getitem__(self, key: Any) -> Any:
         return self._as_array()[key]
 
@@ -172,3 +230,13 @@ class NDArray(NDArrayOperatorsMixin):
         if self._data is None:
             raise AssertionError("a finished task left no values")
         return self._data
+
+
+def owning(values: Array, context: Context, dtype: np.dtype[Any] | None = None) -> NDArray:
+    """A new NDArray with a copy of ``values`` in C order; ``dtype`` is theirs if None."""
+    own: Array = np.array(values, dtype=dtype, order="C", copy=True)
+    return NDArray(own.shape, own.dtype, context, adopt(own, context))
+
+
+def _plain(value: Any) -> Any:
+    return value._as_array() if isinstance(value, NDArray) else value  # noqa: SLF001 - of this module

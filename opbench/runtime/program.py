@@ -34,6 +34,7 @@ class Step:
         dtype: of the output.
         operands: the inputs as text, for an error.
         args: what its event carries, the iteration apart.
+        node: the name of the graph's node, for an error; empty outside of a graph.
         dead: slots that no later step reads and that are no result.
     """
 
@@ -45,6 +46,7 @@ class Step:
     dtype: np.dtype[Any]
     operands: tuple[str, ...]
     args: dict[str, Any]
+    node: str = ""
     dead: tuple[int, ...] = ()
 
 
@@ -69,6 +71,7 @@ def make_step(
     inputs: Sequence[int],
     output: int,
     forms: Sequence[tuple[Shape, str]],
+    node: str = "",
 ) -> Step:
     """The step that applies ``operator`` to inputs of the given shapes and dtype names.
 
@@ -96,6 +99,7 @@ def make_step(
             "flop": cost.flop,
             "bytes": cost.bytes,
         },
+        node=node,
     )
 
 
@@ -137,7 +141,7 @@ class _Run:
         except BaseException as cause:  # whatever a kernel raises belongs to its waiter
             if step is None:
                 raise
-            return Failure(step.operator, step.operands, cause)
+            return Failure(step.operator, step.operands, cause, step.node)
         for output, (slot, _, _) in zip(self.outputs, self.program.results, strict=True):
             result = slots[slot]
             if result is not None:
@@ -190,13 +194,18 @@ def launch(
 
 
 @functools.lru_cache(maxsize=1024)
-def imperative(operator: Operator, device: str, forms: tuple[tuple[Shape, str], ...]) -> Program:
+def imperative(
+    operator: Operator, device: str, forms: tuple[tuple[Shape, np.dtype[Any]], ...]
+) -> Program:
     """The program of one operator on its own; remembered, since a benchmark repeats its shapes.
+
+    Keyed by dtypes and not by their names, which NumPy computes anew at each look.
 
     Raises:
         ShapeError: the shapes do not fit.
         DTypeError: the dtypes do not fit.
     """
     count = len(forms)
-    step = make_step(operator, device, range(count), count, forms)
+    named = [(shape, dtype.name) for shape, dtype in forms]
+    step = make_step(operator, device, range(count), count, named)
     return Program((step,), count + 1, ((count, step.shape, step.dtype),))

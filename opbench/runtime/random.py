@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import math
+import operator
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from opbench.errors import ConfigError, DTypeError
+from opbench.errors import ConfigError
 from opbench.operators import uniform as fill
 from opbench.runtime.context import Context, resolve
-from opbench.runtime.nd import lengths_of
+from opbench.runtime.dtypes import real
+from opbench.runtime.nd import impossible, lengths_of
 from opbench.runtime.ndarray import NDArray
 from opbench.runtime.recording import api
 from opbench.runtime.storage import adopt
 
 __all__ = ["uniform"]
 
-_DTYPES = ("float32", "float64")
 _generator = np.random.default_rng()
 
 
@@ -38,31 +39,40 @@ def uniform(
         high: upper end, never reached, unless it equals ``low``.
         shape: of the result.
         ctx: where it lies; ``cpu(0)`` if None.
-        dtype: float32 or float64.
+        dtype: float32, also if None, or float64.
         seed: 0 or more; the same seed gives the same values, None gives different ones each time.
 
     Raises:
-        ConfigError: ``low`` above ``high``, an infinite range, or a negative seed.
+        ConfigError: no numbers, ``low`` above ``high``, a range that is infinite in ``dtype``, or
+            a seed that is no whole number of 0 or more.
         DTypeError: another dtype.
-        ShapeError: a negative or fractional length.
+        ShapeError: a negative or fractional length, or more of them than an array can have.
         ContextError: ``ctx`` is no context.
     """
     context = resolve(ctx)
-    name = _name(dtype)
-    if not (low <= high and math.isfinite(high - low)):
-        raise ConfigError(f"uniform needs finite low <= high, not low={low!r}, high={high!r}")
-    if seed is not None and seed < 0:
-        raise ConfigError(f"a seed is 0 or more, not {seed!r}")
-    generator = _generator if seed is None else np.random.default_rng(seed)
-    values = fill(generator, lengths_of(shape), name, low, high)
+    name, lengths = real(dtype).name, lengths_of(shape)
+    _require_numbers(low=low, high=high)
+    generator = _generator if seed is None else np.random.default_rng(_checked(seed))
+    try:
+        values = fill(generator, lengths, name, low, high)
+    except ConfigError:
+        raise
+    except (OverflowError, ValueError) as error:
+        raise impossible(lengths, error) from None
     return NDArray(values.shape, values.dtype, context, adopt(values, context))
 
 
-def _name(dtype: Any) -> str:
+def _require_numbers(**given: Any) -> None:
+    for name, value in given.items():
+        if not isinstance(value, Real):
+            raise ConfigError(f"uniform takes numbers; {name} is a {type(value).__name__}")
+
+
+def _checked(seed: Any) -> int:
     try:
-        name = str(np.dtype(dtype).name)
+        number = operator.index(seed)
     except TypeError:
-        name = repr(dtype)
-    if name not in _DTYPES:
-        raise DTypeError(f"uniform makes {' or '.join(_DTYPES)}, not {name}")
-    return name
+        number = -1
+    if number < 0:
+        raise ConfigError(f"a seed is a whole number of 0 or more, not {seed!r}")
+    return number

@@ -10,7 +10,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -40,10 +40,6 @@ class Ledger:
         self._changes: deque[tuple[Context, int]] = deque()
         self._lock = threading.Lock()
         self._live: dict[Context, int] = {}
-
-    def live(self, context: Context) -> int:
-        """Bytes of the arrays that live on ``context``."""
-        return self._live.get(context, 0)
 
     def change(self, context: Context, nbytes: int) -> None:
         """Book an allocation, or with a negative ``nbytes`` a free."""
@@ -132,9 +128,8 @@ LEDGER = Ledger()
 _LEASES: dict[int, _Lease] = {}
 
 
-def _ended(lease: weakref.ref[Array]) -> None:
-    if not isinstance(lease, _Lease):
-        return
+def _ended(reference: weakref.ref[Array]) -> None:
+    lease = cast("_Lease", reference)
     _LEASES.pop(id(lease), None)
     pool = lease.pool() if lease.pool is not None else None
     if pool is not None and lease.block is not None:

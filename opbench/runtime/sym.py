@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from opbench.runtime.recording import api
 from opbench.runtime.symbol import Symbol, apply
-from opbench.runtime.symbol import variable as _variable
 
 __all__ = ["Symbol", "dot", "var", "variable"]
 
@@ -16,7 +15,7 @@ def var(name: str) -> Symbol:
     Raises:
         BindError: the name is empty or no text.
     """
-    return _variable(name)
+    return Symbol(name)
 
 
 variable = var
@@ -33,5 +32,6 @@ def dot(lhs: Symbol, rhs: Symbol, name: str | None = None) -> Symbol:
 
     Raises:
         DTypeError: an operand is no Symbol.
+        BindError: the name is empty or no text.
     """
     return apply("dot", (lhs, rhs), name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from opbench.errors import BindError, DTypeError
@@ -13,9 +14,11 @@ from opbench.runtime.executor import Executor, bind
 from opbench.runtime.graph import arguments, topological
 from opbench.runtime.recording import api
 
-__all__ = ["Symbol", "apply", "variable"]
+__all__ = ["Symbol", "apply"]
 
 
+# Compared by identity: two variables of one name are two variables.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Symbol:
     """A node of a graph: a variable, or an operator applied to other symbols. It never changes.
 
@@ -23,16 +26,18 @@ class Symbol:
         name: what `bind` and errors call it.
         operator: None for a variable.
         inputs: the symbols that it reads.
+
+    Raises:
+        BindError: the name is empty or no text.
     """
 
-    __slots__ = ("inputs", "name", "operator")
+    name: str
+    operator: Operator | None = None
+    inputs: tuple[Symbol, ...] = ()
 
-    def __init__(
-        self, name: str, operator: Operator | None = None, inputs: tuple[Symbol, ...] = ()
-    ) -> None:
-        self.name = name
-        self.operator = operator
-        self.inputs = inputs
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise BindError(f"a symbol's name is a text that is not empty, not {self.name!r}")
 
     def __repr__(self) -> str:
         if self.operator is None:
@@ -67,22 +72,12 @@ class Symbol:
 _numbers: dict[str, Iterator[int]] = {}
 
 
-def variable(name: str) -> Symbol:
-    """A variable called ``name``.
-
-    Raises:
-        BindError: the name is empty or no text.
-    """
-    if not isinstance(name, str) or not name:
-        raise BindError(f"a variable's name is a text that is not empty, not {name!r}")
-    return Symbol(name)
-
-
 def apply(operator: str, inputs: tuple[Symbol, ...], name: str | None) -> Symbol:
     """The node that applies the operator called ``operator``; named after it and numbered.
 
     Raises:
         DTypeError: an input is no symbol.
+        BindError: the name is empty or no text.
     """
     for position, node in enumerate(inputs, start=1):
         if not isinstance(node, Symbol):

@@ -7,9 +7,6 @@ import pytest
 from opbench import cpu, kernels, nd, operators, sym
 from opbench.operators import Case
 
-# OpenBLAS workers, which the check used, spin for about 0.1 s and would slow the first rounds.
-SETTLE_SECONDS = 0.2
-
 CASES = [
     pytest.param(case, id=case.id, marks=[pytest.mark.long] if case.long else [])
     for case in operators.cases("dot")
@@ -20,7 +17,7 @@ def checked(case: Case, inputs, result, *, timing):
     """Refuse a wrong result before anybody times how fast it is wrong."""
     case.check(inputs, result)
     if timing:
-        time.sleep(SETTLE_SECONDS)
+        time.sleep(operators.BLAS_REST_SECONDS)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from opbench.errors import AccuracyError, ConfigError
+from opbench.errors import AccuracyError, ConfigError, DTypeError
 from opbench.operators import Case, cases, get, uniform
 
 
@@ -74,6 +74,30 @@ def test_check_takes_a_scalar_for_a_product_of_vectors():
     inputs = case.inputs()
 
     case.check(inputs, np.dot(*inputs))
+
+
+def test_check_takes_what_numpy_makes_arrays_of():
+    class Foreign:
+        def __init__(self, array):
+            self.array = array
+
+        def __array__(self, dtype=None, copy=None):
+            return self.array
+
+    case = Case("dot", ((4, 5), (5, 6)), "float64")
+    inputs = case.inputs()
+
+    case.check([Foreign(operand) for operand in inputs], Foreign(np.dot(*inputs)))
+
+
+def test_inputs_of_another_dtype():
+    with pytest.raises(DTypeError, match="uniform makes float32 or float64, not int32"):
+        Case("dot", ((2,), (2,)), "int32").inputs()
+
+
+def test_inputs_of_a_range_that_the_dtype_has_not():
+    with pytest.raises(ConfigError, match="finite range in float32"):
+        Case("dot", ((2,), (2,)), "float32", low=-3e38, high=3e38).inputs()
 
 
 def test_the_suites_cases():

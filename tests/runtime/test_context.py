@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from opbench.errors import ContextError
@@ -22,11 +23,23 @@ def test_gpu_says_what_to_use_instead():
 
 @pytest.mark.parametrize(
     ("device", "number", "words"),
-    [("cpuu", 0, "did you mean 'cpu'"), ("cpu", -1, "not -1"), ("cpu", "a", "not 'a'")],
+    [
+        ("cpuu", 0, "did you mean 'cpu'"),
+        ("cpu", -1, "not -1"),
+        ("cpu", "a", "not 'a'"),
+        ("cpu", 1.0, "not 1.0"),
+        ("cpu", True, "not True"),
+    ],
 )
 def test_devices_that_are_none(device, number, words):
     with pytest.raises(ContextError, match=words):
         Context(device, number)
+
+
+def test_a_number_of_numpys_is_a_number():
+    assert cpu(np.int64(2)) == cpu(2)
+    assert type(cpu(np.int64(2)).device_id) is int
+    assert str(cpu(np.int64(2))) == "cpu(2)"
 
 
 @pytest.mark.parametrize(
@@ -41,6 +54,11 @@ def test_devices_that_are_none(device, number, words):
 def test_a_context_is_made_by_cpu(use):
     with pytest.raises(ContextError, match="is no context"):
         use()
+
+
+def test_swapped_arguments_of_bind_are_told_by_their_types():
+    with pytest.raises(ContextError, match=r"^a dict is no context; give opbench.cpu\(\)"):
+        sym.var("a").bind({"a": np.zeros(3)}, cpu())
 
 
 def test_operands_lie_on_one_device():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import threading
 import weakref
 
@@ -35,6 +36,10 @@ def record():
     yield stop
     if RECORDER.state == "run":
         RECORDER.stop("test")
+
+
+def live(context):
+    return LEDGER._live.get(context, 0)
 
 
 def counters(events):
@@ -72,17 +77,26 @@ def test_bytes_that_lived_before_the_window_are_in_the_counter(context):
 
 def test_a_view_keeps_the_bytes_alive(context):
     view = np.asarray(nd.zeros(10, context))[2:]
-    assert LEDGER.live(context) == 40
+    assert live(context) == 40
 
     del view
-    assert LEDGER.live(context) == 0
+    assert live(context) == 0
 
 
 def test_a_copy_is_the_callers_own(context):
     mine = nd.zeros(10, context).asnumpy()
 
-    assert LEDGER.live(context) == 0
+    assert live(context) == 0
     assert mine.size == 10
+
+
+def test_a_pickle_and_its_copy_are_booked(context):
+    a = nd.zeros(10, context)
+    restored = pickle.loads(pickle.dumps(a))  # noqa: S301 - bytes of our own
+    assert (restored.context, live(context)) == (context, 80)
+
+    del a, restored
+    assert live(context) == 0
 
 
 def test_results_and_intermediates_are_booked(context, record):
@@ -103,7 +117,7 @@ def test_a_reference_cycle_is_booked_when_it_is_collected(context):
     del a, cycle
     gc.collect()
 
-    assert LEDGER.live(context) == 0
+    assert live(context) == 0
 
 
 def test_allocations_of_many_threads_add_up(context):
@@ -117,7 +131,7 @@ def test_allocations_of_many_threads_add_up(context):
     for thread in threads:
         thread.join()
 
-    assert LEDGER.live(context) == 0
+    assert live(context) == 0
 
 
 def test_a_free_while_the_books_are_being_written_is_booked_afterwards(context, monkeypatch):
@@ -150,7 +164,7 @@ class TestPool:
         del a
         other = pool.empty((2, 3), F4, context)
         assert other.__array_interface__["data"][0] != address
-        assert LEDGER.live(context) == 48
+        assert live(context) == 48
 
         del view
         again = pool.empty((3, 2), F4, context)
@@ -192,4 +206,4 @@ def test_memory_outside_a_pool_is_freed_with_its_array(context):
     del a
 
     assert watch() is None
-    assert LEDGER.live(context) == 0
+    assert live(context) == 0

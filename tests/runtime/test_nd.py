@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import gc
+import pickle
 import threading
 import weakref
 
 import numpy as np
 import pytest
 
-from opbench.errors import DTypeError, OperatorError, ShapeError
+from opbench.errors import DTypeError, OperatorError, ReadOnlyError, ShapeError
 from opbench.operators import registry
 from opbench.operators.dot import OPERATOR
-from opbench.runtime import NDArray, cpu, nd
+from opbench.runtime import NDArray, cpu, nd, sym
 
 
 @pytest.fixture
@@ -65,6 +67,30 @@ def test_dot_returns_a_pending_array_of_known_shape(gate):
     assert repr(c) == "<NDArray 3×5 float32 @cpu(0)>"
 
 
+class TestCopies:
+    @pytest.mark.parametrize("make", [copy.copy, copy.deepcopy])
+    def test_of_a_pending_array_are_itself(self, gate, make):
+        c = nd.dot(nd.ones((2, 2)), nd.ones((2, 2)))
+        threading.Timer(0.05, gate.set).start()
+        same = make(c)
+
+        assert same is c
+        assert same.asnumpy().tolist() == [[2, 2], [2, 2]]
+
+    def test_a_pickle_waits_for_its_values(self, gate):
+        c = nd.dot(nd.ones((2, 2), cpu(1)), nd.ones((2, 2), cpu(1)))
+        threading.Timer(0.05, gate.set).start()
+        restored = pickle.loads(pickle.dumps(c))  # noqa: S301 - bytes of our own
+
+        assert (type(restored), restored.context, restored.dtype) == (NDArray, cpu(1), "f4")
+        assert restored.asnumpy().tolist() == [[2, 2], [2, 2]]
+        with pytest.raises(ValueError, match="read-only"):
+            np.asarray(restored)[0] = 1
+
+    def test_a_pickle_of_an_array_without_dimensions(self):
+        assert pickle.loads(pickle.dumps(nd.array(3.0))).shape == ()  # noqa: S301 - bytes of our own
+
+
 def test_a_pending_array_is_an_operand(gate):
     a = nd.array(np.diag([1.0, 2.0]))
     c = nd.dot(nd.dot(nd.dot(a, a), a), a)
@@ -80,7 +106,9 @@ def test_a_pending_array_is_an_operand(gate):
         ((nd.ones(2), nd.ones(2, dtype="float64")), DTypeError, "float32 and float64"),
         ((nd.ones(2, dtype="int64"), nd.ones(2, dtype="int64")), DTypeError, "not int64"),
         ((np.ones(2), nd.ones(2)), DTypeError, "operand 1 is a ndarray, which nd.array turns"),
-        ((nd.ones(2), [1, 2]), DTypeError, "operand 2 is a list"),
+        ((nd.ones(2), [1, 2]), DTypeError, "operand 2 is a list, which nd.array turns"),
+        ((nd.ones(2), None), DTypeError, "operand 2 is a NoneType$"),
+        ((sym.var("x"), nd.ones(2)), DTypeError, "operand 1 is a Symbol$"),
     ],
 )
 def test_a_call_that_cannot_work_is_refused_before_anything_is_queued(
@@ -250,9 +278,11 @@ class TestArray:
             (np.ones(2, complex), "not complex128"),
             (np.array([object()]), "not object"),
             (np.ones(2, np.longdouble), "at most 64 bits"),
-            (["a"], "not str"),
+            (["a"], "can be made of a list, which NumPy reads as str"),
+            ({1, 2}, "no array of numbers can be made of a set"),
+            (np.array(["a"]), "not str"),
             ([[1], [1, 2]], "no array can be made of this list"),
-            (None, "not object"),
+            (None, "can be made of a NoneType"),
         ],
     )
     def test_refuses_what_is_no_array_of_real_numbers(self, source, words):
@@ -273,12 +303,49 @@ def test_zeros_ones_empty():
     assert nd.empty(np.int64(4)).shape == (4,)
     assert nd.empty(()).shape == ()
     assert nd.zeros(2).dtype == np.float32
+    assert nd.zeros(2, dtype=None).dtype == nd.ones(2, dtype=None).dtype == np.float32
+    assert nd.zeros(2, dtype=">f4").dtype.isnative
 
 
 @pytest.mark.parametrize("shape", [-1, (2, -1), 1.5, (2, 1.5), "ab", None])
 def test_shapes_that_are_none(shape):
     with pytest.raises(ShapeError):
         nd.zeros(shape)
+
+
+@pytest.mark.parametrize("shape", [(1,) * 70, (10**30,), (2**62,), (2**40, 2**40)])
+def test_shapes_that_no_array_can_have(shape):
+    with pytest.raises(ShapeError, match="no array can have the shape"):
+        nd.empty(shape)
+
+
+class TestAstype:
+    def test_waits_and_gives_a_new_array(self, gate):
+        c = nd.dot(nd.ones((2, 2), cpu(1)), nd.ones((2, 2), cpu(1)))
+        threading.Timer(0.05, gate.set).start()
+        wide = c.astype("float64")
+
+        assert (type(wide), wide.dtype, wide.context) == (NDArray, "f8", cpu(1))
+        assert wide.asnumpy().tolist() == [[2, 2], [2, 2]]
+        assert not np.shares_memory(c, c.astype(c.dtype))
+
+    def test_refuses_what_no_array_holds(self):
+        with pytest.raises(DTypeError, match="not complex64"):
+            nd.ones(2).astype("complex64")
+
+    def test_makes_operands_fit_as_the_error_advises(self):
+        a, b = nd.ones(2), nd.ones(2, dtype="float64")
+        with pytest.raises(DTypeError, match="convert one of them with astype"):
+            nd.dot(a, b)
+
+        assert float(nd.dot(a.astype("float64"), b)) == 2
+
+
+def test_shape_dtype_and_context_never_change():
+    a = nd.ones((2, 3))
+    for attribute in ("shape", "dtype", "context", "ctx"):
+        with pytest.raises(AttributeError):
+            setattr(a, attribute, getattr(a, attribute))
 
 
 class TestToNumPy:
@@ -335,9 +402,20 @@ class TestToNumPy:
         np.testing.assert_array_equal(out, 2 * self.values + 1)
 
     def test_an_ndarray_cannot_be_written(self, a):
-        with pytest.raises(DTypeError, match="add cannot write into an NDArray"):
+        with pytest.raises(ReadOnlyError, match="add cannot write into an NDArray"):
             a += 1
+        with pytest.raises(ReadOnlyError, match="add cannot write into an NDArray"):
+            np.add.at(a, 0, 5)
         np.testing.assert_array_equal(a, self.values)
+
+    def test_a_ufunc_reads_it_wherever_it_stands(self, a):
+        mask, out = nd.array(self.values > 0), np.zeros((2, 2))
+        np.add(self.values, 1, where=mask, out=out)
+        np.add.at(out, 0, nd.array([1, -2]))
+
+        assert out.tolist() == [[3, -2], [4, 5]]
+        assert np.sum(self.values, where=mask) == 8
+        assert np.sum(a, where=mask) == 8
 
     def test_indexing_length_and_scalars(self, a):
         assert len(a) == 2
@@ -347,8 +425,11 @@ class TestToNumPy:
         scalar = nd.dot(nd.ones(3), nd.ones(3))
         assert float(scalar) == 3.0
         assert bool(scalar)
+        assert int(scalar) == 3
         with pytest.raises(TypeError, match="no length"):
             len(scalar)
+        with pytest.raises(TypeError, match="0-d"):
+            list(scalar)
         with pytest.raises(ValueError, match="ambiguous"):
             bool(a)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import threading
 
 import numpy as np
@@ -181,11 +182,12 @@ def test_work_queued_before_the_window_is_not_in_it():
 
     a = nd.ones((2, 2))
     ENGINE.submit(lambda: gate.wait() and None)
-    nd.dot(a, a)
+    queued = nd.dot(a, a)
     threading.Timer(0.05, gate.set).start()
     with recording("all") as result:
-        pass
+        shown = repr(queued)
 
+    assert "pending" not in shown
     assert result.trace.events == ()
 
 
@@ -228,6 +230,28 @@ class TestApi:
         ]
         assert {event.tid for event in result.trace.events} == {threading.get_native_id()}
         assert {event.phase for event in result.trace.events} == {"X"}
+
+    @pytest.mark.parametrize(
+        ("read", "name"),
+        [
+            (lambda c: c + 1, "__array_ufunc__"),
+            (lambda c: c[0], "__getitem__"),
+            (list, "__iter__"),
+            (float, "__float__"),
+            (int, "__int__"),
+            (bool, "__bool__"),
+            (pickle.dumps, "__reduce__"),
+            (lambda c: c.astype("float64"), "astype"),
+        ],
+    )
+    def test_whatever_waits_for_values_is_a_slice(self, read, name):
+        c = nd.dot(nd.ones(3), nd.ones(3))
+        if name in ("__getitem__", "__iter__"):
+            c = nd.dot(nd.ones((3, 3)), nd.ones(3))
+        with recording("api") as result:
+            read(c)
+
+        assert f"NDArray.{name}" in [event.name for event in result.trace.events]
 
     def test_nested_calls_nest(self):
         @api("outer")

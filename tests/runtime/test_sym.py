@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from opbench.errors import BindError, DTypeError, OperatorError, ShapeError, StateError
-from opbench.operators import Cost, Operator
+from opbench.operators import Cost, Operator, get
 from opbench.runtime import NDArray, Symbol, cpu, nd, sym
 
 
@@ -16,7 +16,6 @@ def operator(kernel, name="twice"):
     """An elementwise operator of one input, as a stranger would write it."""
     return Operator(
         name=name,
-        category="test",
         infer_shape=lambda shapes: shapes[0],
         infer_dtype=lambda dtypes: dtypes[0],
         cost=lambda shapes, dtype: Cost(1, 1),
@@ -31,6 +30,7 @@ def twice(x, out):
     np.multiply(x, 2, out=out)
 
 
+DOT = get("dot")
 A, B = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
 
 
@@ -65,9 +65,22 @@ def test_names_of_nodes():
 
 
 @pytest.mark.parametrize("name", ["", None, 3])
-def test_a_variable_has_a_name(name):
+def test_a_symbol_has_a_name(name):
     with pytest.raises(BindError, match="name is a text"):
         sym.var(name)
+    with pytest.raises(BindError, match="name is a text"):
+        Symbol(name, DOT, (sym.var("a"), sym.var("b")))
+
+
+def test_a_symbol_never_changes_and_equals_itself_only():
+    a = sym.var("a")
+    for attribute in ("name", "operator", "inputs", "other"):
+        with pytest.raises((AttributeError, TypeError)):
+            setattr(a, attribute, "b")
+
+    assert (a.name, a.operator, a.inputs) == ("a", None, ())
+    assert a != sym.var("a")
+    assert len({a, sym.var("a")}) == 2
 
 
 def test_operands_are_symbols():
@@ -268,7 +281,9 @@ def test_a_failing_node_fails_the_pass_and_not_the_next_one():
     executor = sym.dot(node, sym.var("y")).bind(cpu(), {"x": A, "y": B})
     bad, good = executor.forward()[0], executor.forward()[0]
 
-    with pytest.raises(OperatorError, match=r"twice failed on float64 \(2, 3\): .*first time"):
+    with pytest.raises(
+        OperatorError, match=r"^node 'n': twice failed on float64 \(2, 3\): .*first time"
+    ):
         bad.wait_to_read()
     np.testing.assert_array_equal(good, 2 * A @ B)
 
