@@ -15,7 +15,18 @@ PROSE = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "results" / 
 
 
 def blocks(text, language):
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    """The fenced blocks of one language; "" for those without one."""
+    found, inside = [], None
+    for line in text.splitlines():
+        if not line.startswith("```"):
+            if inside is not None:
+                inside[1].append(line)
+        elif inside is None:
+            inside = (line[3:], [])
+        else:
+            found.append(inside)
+            inside = None
+    return ["\n".join(lines) for tag, lines in found if tag == language]
 
 
 @pytest.mark.parametrize("path", PROSE, ids=lambda path: path.name)
