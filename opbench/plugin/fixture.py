@@ -20,7 +20,7 @@ from opbench.plugin import summary
 from opbench.plugin.reference import compare
 from opbench.plugin.settings import SLOW_CALL_SECONDS, Level, Settings, resolve
 from opbench.plugin.target import Pedantic, Target, wait_for_all
-from opbench.plugin.windows import Prepared, Windows, mark_used
+from opbench.plugin.windows import Prepared, Windows, mark_used, waiting
 
 if TYPE_CHECKING:
     from opbench.plugin.session import Session
@@ -363,9 +363,10 @@ class ProfilerFixture:
 
     def _only_call(self, settings: Settings, prepared: Prepared) -> Any:
         """The single call of a disabled benchmark, recorded if tracing is on."""
+        waited_for = waiting(prepared)
         if self._session.tracing(settings):
-            return self._windows.record(settings, 1, 0, prepared)
-        with prepared() as target:
+            return self._windows.record(settings, 1, 0, waited_for)
+        with waited_for() as target:
             return target.call()
 
     def _profiled_pass(self, settings: Settings, prepared: Prepared) -> None:

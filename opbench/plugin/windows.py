@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from opbench import profiler
 from opbench.errors import OpbenchWarning, OperatorError, StateError
 from opbench.plugin.settings import Settings
-from opbench.plugin.target import Target
+from opbench.plugin.target import Target, wait
 
-__all__ = ["Prepared", "Windows", "mark_used"]
+__all__ = ["Prepared", "Windows", "mark_used", "waiting"]
 
 Prepared = Callable[[], AbstractContextManager[Target]]
 """Makes the target ready for one call, and tidies up behind it."""
+
+
+def waiting(prepared: Prepared) -> Prepared:
+    """The same targets, each waiting for whatever its one call leaves pending."""
+
+    @contextmanager
+    def waited_for() -> Iterator[Target]:
+        with prepared() as target:
+            yield replace(target, finish=wait)
+
+    return waited_for
 
 
 def mark_used(benchmark: Any) -> None:
@@ -102,9 +114,10 @@ class Windows:
         if self._window is None:
             return
         window, self._window = self._window, None
-        self.profiled = self.profiled or (self._timed() and not self._timed_at_open)
+        timed_meanwhile = self._timed() and not self._timed_at_open
         window.close()
         if window.trace is not None:
+            self.profiled = self.profiled or timed_meanwhile
             self.traces.append(window.trace)
 
     def loop(self, settings: Settings) -> Iterator[int]:

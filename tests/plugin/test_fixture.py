@@ -521,3 +521,19 @@ def test_a_new_output_has_the_layout_of_the_old_one_and_none_of_its_memory():
         assert not np.shares_memory(new, view)
         new[...] = 7
         assert (new == 7).all()
+
+
+@pytest.mark.parametrize("trace", ["auto", "on"])
+def test_the_single_call_of_a_disabled_benchmark_is_waited_for(project, trace):
+    project.file(
+        test_it="""
+        log = []
+        class Pending:
+            def wait_to_read(self): log.append("wait")
+        def start(): log.append("call"); return Pending()
+        def test_pending(profiler):
+            profiler(start)
+            assert log == ["call", "wait"]
+        """
+    )
+    project.run("--benchmark-disable", f"--opbench-trace={trace}")

@@ -190,8 +190,10 @@ def test_an_interrupted_run_is_not_saved(project):
             profiler(work)
         """
     )
-    result = project.run("--benchmark-only", FAST, code=2)
+    result = project.run("--benchmark-only", FAST, "--benchmark-json=out.json", code=2)
     assert runs(project) == []
+    document = json.loads((project.path / "out.json").read_text("utf-8"))
+    assert [bench["name"] for bench in document["benchmarks"]] == ["test_done"]
     result.stdout.fnmatch_lines(["not saved: the run was interrupted"])
 
 

@@ -205,6 +205,18 @@ def test_a_benchmark_inside_an_open_window_is_marked_and_warned_about(project):
     result.stdout.fnmatch_lines(["test_inside: profiled: timed inside an open window*"])
 
 
+def test_a_benchmark_inside_a_window_that_records_nothing_is_a_clean_one(project):
+    project.file(
+        test_it="""
+        def test_inside(profiler, benchmark):
+            with profiler.window():
+                benchmark(lambda: 1)
+        """
+    )
+    benches, _ = project.bench("--opbench-trace=off", "-W", "error")
+    assert "opbench" not in benches["test_inside"]["extra_info"]
+
+
 def test_an_unused_fixture_still_gets_pytest_benchmarks_warning(project):
     project.file(test_it="def test_unused(profiler): pass")
     result = project.run()
