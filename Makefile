@@ -15,7 +15,7 @@ unexport PYTEST_ADDOPTS PYTEST_PLUGINS PYTEST_DISABLE_PLUGIN_AUTOLOAD
 .PHONY: help bench test lint clean
 
 help:
-	@echo "make bench   time, trace and save every benchmark (about 3 minutes)"
+	@echo "make bench   time, trace and save every benchmark (3 to 4 minutes)"
 	@echo "make test    run the tests (about 5 minutes)"
 	@echo "make lint    ruff and mypy"
 	@echo "make clean   remove .venv, caches, traces and saved runs"
@@ -35,7 +35,7 @@ $(VENV)/has-tools: $(VENV)/has-opbench
 	@touch $@
 
 bench: $(VENV)/has-opbench
-	@echo "opbench: timing and tracing every benchmark (about 3 minutes)"
+	@echo "opbench: timing and tracing every benchmark (3 to 4 minutes)"
 	@$(BIN)/python -m pytest --benchmark-only tests/bench
 
 test: $(VENV)/has-tools

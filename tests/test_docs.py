@@ -1,6 +1,8 @@
 """What the documents promise is there: links, commands, examples, options."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,14 @@ def test_the_readmes_example_runs_in_a_strangers_project(pytester, monkeypatch):
     assert result.ret == 0, result.stdout.str()
     (trace,) = (pytester.path / "results" / "traces").glob("test_total-*.trace.json")
     assert profiler.check(trace) == []
+
+
+def test_the_readmes_runtime_example_runs():
+    (example,) = (b for b in blocks(README, "python") if "executor.forward" in b)
+    done = subprocess.run(
+        [sys.executable, "-c", example], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "(512, 512)\n"
 
 
 def test_the_readmes_commands_are_targets_of_the_makefile():

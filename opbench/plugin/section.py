@@ -78,6 +78,8 @@ def _closing(session: Session, rows: Sequence[BenchmarkRow]) -> list[str]:
     saved = getattr(session.storage, "saved", None)
     problem = session.save_problem or getattr(session.storage, "problem", "")
     lines = [f"not saved: {problem}"] if problem else []
+    if disturbance := session.disturbance():
+        lines.append(f"disturbed: {disturbance}")
     words = []
     if saved is not None:
         words.append(f"saved as {saved:04} in {session.shown(session.runs)}")

@@ -26,6 +26,8 @@ __all__ = ["ROW", "Session", "trace_name"]
 SLUG_LENGTH = 100
 IGNORE_ALL = "*\n"
 DEFAULT_RESULTS = "results"
+# Share of all CPUs: beyond it two runs of the same code differed by more than 10 %.
+DISTURBED = 0.1
 
 ROW = pytest.StashKey[dict[str, Any]]()
 
@@ -78,6 +80,7 @@ class Session:
         self.save_problem = ""
         self.storage: Any = None
         self._usage: dict[str, Any] | None = None
+        self._cpu: Any = None
         self._trace_problem: str | None = None
         self.references = ReferenceTimer()
         self._controller: dict[str, str] = getattr(config, "workerinput", {}).get("opbench", {})
@@ -260,6 +263,22 @@ class Session:
             from opbench import probes
 
             self._usage = probes.usage()
+            self._cpu = probes.cpu_reading()
+
+    def disturbance(self) -> str:
+        """A sentence if other processes used the CPUs during a saved run, or an empty string."""
+        if self._cpu is None:
+            return ""
+        from opbench import probes
+
+        after = probes.cpu_reading()
+        share = probes.cpu_busy_elsewhere(self._cpu, after) if after is not None else None
+        if share is None or share < DISTURBED:
+            return ""
+        return (
+            f"other processes used {share:.0%} of the CPUs during this run, so its times are "
+            "doubtful; measure again on a quiet machine"
+        )
 
     def document_block(self) -> dict[str, Any]:
         """The ``opbench`` block of a saved run: schema version, ids, environment, load."""

@@ -159,6 +159,18 @@ class Target:
         return profiler.call_args(self.function, self.args, dict(self.kwargs or {}))
 
 
+def _made(made: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """What ``setup`` returned, as arguments; raises TypeError if it is no (args, kwargs)."""
+    pair = made if isinstance(made, (tuple, list)) and len(made) == 2 else (None, None)  # noqa: PLR2004
+    args, kwargs = pair
+    if not isinstance(args, (tuple, list)) or not isinstance(kwargs, Mapping):
+        kind = type(made).__name__
+        raise TypeError(
+            f"setup must return (args, kwargs), such as ((a, b), {{}}), or nothing; not a {kind}"
+        )
+    return tuple(args), kwargs
+
+
 @dataclass(frozen=True, slots=True)
 class Pedantic:
     """A target whose arguments are made for each call, as in ``benchmark.pedantic``.
@@ -207,7 +219,7 @@ class Pedantic:
         if made:
             if args or kwargs:
                 raise TypeError("setup returned the arguments, so args and kwargs must be empty")
-            args, kwargs = made
+            args, kwargs = _made(made)
         try:
             yield Target(self.function, tuple(args), kwargs, self.finish)
         finally:

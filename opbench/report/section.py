@@ -95,7 +95,7 @@ def section_lines(rows: Sequence[BenchmarkRow], style: Style) -> list[str]:
     folders = sorted({row.trace.rpartition("/")[0] for row in rows if row.trace})
     if folders and not any(folders[0] in line for line in lines):
         lines += [style(f"traces in {', '.join(folders)}")]
-    return lines + [style(line) for line in (*_first_calls(rows), *_notes(rows))]
+    return lines + [style(line) for line in (*_legend(rows), *_first_calls(rows), *_notes(rows))]
 
 
 def _median(row: BenchmarkRow) -> str:
@@ -106,6 +106,13 @@ def _median(row: BenchmarkRow) -> str:
 
 def _says_something(column: Column) -> bool:
     return not column.droppable or any(text != DASH for text in column.texts)
+
+
+def _legend(rows: Sequence[BenchmarkRow]) -> list[str]:
+    """What the two kinds of entries under "vs NumPy" mean, where there are both."""
+    if not any(row.overhead is not None for row in rows):
+        return []
+    return ["vs NumPy: × is NumPy's time over the kernel's; + or - is the time over the kernel's"]
 
 
 def _first_calls(rows: Sequence[BenchmarkRow]) -> list[str]:

@@ -537,3 +537,16 @@ def test_the_single_call_of_a_disabled_benchmark_is_waited_for(project, trace):
         """
     )
     project.run("--benchmark-disable", f"--opbench-trace={trace}")
+
+
+@pytest.mark.parametrize("made", ["(1.0,)", "[1], 2.0", "3", "{'a': 1}"])
+def test_a_setup_that_returns_no_arguments_is_told_the_form(project, made):
+    project.file(
+        test_it=f"""
+        import pytest
+        def test_it(profiler):
+            with pytest.raises(TypeError, match="setup must return .args, kwargs."):
+                profiler.pedantic(len, setup=lambda: ({made}))
+        """
+    )
+    project.run("-W", "error")

@@ -265,6 +265,21 @@ def test_a_summary_survives_a_new_extra_info(project):
     assert benches["test_it"]["extra_info"]["opbench"]["first_call"] > 0
 
 
+@pytest.mark.parametrize(("share", "said"), [(0.4, True), (0.02, False), (None, False)])
+def test_a_run_beside_other_work_is_called_disturbed(project, share, said):
+    project.ini(KEEP)
+    project.file(
+        test_it=ONE,
+        conftest=f"""
+        from opbench import probes
+        probes.cpu_reading = lambda: "a reading"
+        probes.cpu_busy_elsewhere = lambda before, after: {share}
+        """,
+    )
+    out = project.run("--benchmark-only", FAST).stdout.str()
+    assert ("disturbed: other processes used 40% of the CPUs" in out) is said
+
+
 # ---- folders that cannot be written
 
 

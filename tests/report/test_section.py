@@ -34,6 +34,7 @@ def test_wide_lines_are_exact():
         "dot kernel 4096² f32           742 ms     185.2      1.01×   results/traces/k.trace.json",
         "dot imperative 4096² f32       742 ms     185.2    +100 µs   –",
         "test_mine                  trace only         –          –   results/traces/m.trace.json",
+        "vs NumPy: × is NumPy's time over the kernel's; + or - is the time over the kernel's",
         "first call: dot imperative 4096² f32 6.1 s (compiled); never part of a timing",
         "test_mine: something to know",
     ]
