@@ -199,7 +199,6 @@ def test_a_cold_fast_function_gets_20_rounds_of_many_iterations(project):
     stats, options = benches["test_tiny"]["stats"], benches["test_tiny"]["options"]
     assert options["min_time"] == pytest.approx(0.01)
     assert stats["iterations"] > 10
-    assert stats["rounds"] > 5
     summary = benches["test_tiny"]["extra_info"]["opbench"]
     assert summary["compiled"] >= 1
     assert summary["first_call"] > benches["test_tiny"]["stats"]["max"]
