@@ -38,25 +38,19 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
-
 # Errors that are not the user's mistake.
 _OURS = (OperatorError, AccuracyError, TraceWriteError)
-
 # A product of this size takes the paths that every larger one takes, and compiles them.
 WARM_UP_SIZE = 512
-
 # A and B, and the results of two passes, which take turns.
 MATRICES = 4
-
 # Beyond this the number of bytes tells nothing.
 COUNTED_BYTES = 10**18
-
 # A container's folder, and its limit and use of memory.
 CONTAINERS = (
     ("sys/fs/cgroup", "memory.max", "memory.current"),
     ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
 )
-
 # Room for every column of a table where no terminal sets the width.
 PIPE_WIDTH = 120
 
@@ -110,7 +104,6 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         options = _parser().parse_args(argv)
     except SystemExit as stop:  # --help, --version, or a usage error that argparse has explained
-        _show("", end="")
         return stop.code if isinstance(stop.code, int) else MISTAKE
     try:
         return int(options.run(options))
@@ -146,6 +139,13 @@ def _say(text: str) -> None:
 
 class _Parser(argparse.ArgumentParser):
     """Says a usage error in one line, as every other mistake is said; subcommands inherit it."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # Of a full disk argparse says nothing, and in Python 3.10 a traceback.
+        if file is sys.stdout:
+            _show(message, end="")
+        else:
+            super()._print_message(message, file)
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(
