@@ -248,9 +248,7 @@ class ProfilerFixture:
         Raises:
             StateError: no window is open, or it is paused already.
         """
-        self._windows.require_open("pause")
-        if self.tracing:
-            profiler.RECORDER.pause()
+        self._inside("pause", profiler.RECORDER.pause)
 
     def resume(self) -> None:
         """Go on recording inside the open window.
@@ -258,9 +256,12 @@ class ProfilerFixture:
         Raises:
             StateError: no window is open, or it is not paused.
         """
-        self._windows.require_open("resume")
+        self._inside("resume", profiler.RECORDER.resume)
+
+    def _inside(self, verb: str, transition: Callable[[], None]) -> None:
+        self._windows.require_open(verb)
         if self.tracing:
-            profiler.RECORDER.resume()
+            transition()
 
     # the end of the test
 

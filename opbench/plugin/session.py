@@ -26,7 +26,7 @@ __all__ = ["ROW", "Session", "trace_name"]
 SLUG_LENGTH = 100
 IGNORE_ALL = "*\n"
 DEFAULT_RESULTS = "results"
-# Share of all CPUs: beyond it two runs of the same code differed by more than 10 %.
+# Share of all CPUs; a judgement, the same by which tests/peers/fixture_overhead.py drops a pair.
 DISTURBED = 0.1
 
 ROW = pytest.StashKey[dict[str, Any]]()
