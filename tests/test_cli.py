@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from opbench import cli, operators, profiler
+from opbench.cli import matmul
 from opbench.errors import AccuracyError, TraceWriteError
 from opbench.version import __version__
 
@@ -208,7 +209,7 @@ class TestMatmul:
         assert err.splitlines()[-1] == "opbench matmul: no room"
 
     def test_a_size_that_fits_by_no_count_is_no_traceback(self, folder, capsys, monkeypatch):
-        monkeypatch.setattr(cli, "_available_bytes", lambda: None)
+        monkeypatch.setattr(matmul, "_available_bytes", lambda: None)
 
         assert cli.main(["matmul", "--size", "9000000"]) == 2
         assert "opbench matmul: not enough memory" in capsys.readouterr().err
@@ -218,7 +219,7 @@ class TestMatmul:
         def fail(*_):
             raise error
 
-        monkeypatch.setattr(cli, "_warm_up", fail)
+        monkeypatch.setattr(matmul, "_warm_up", fail)
 
         assert cli.main(SMALL) == 1
         assert capsys.readouterr().err.splitlines()[-1] == f"opbench matmul: {error}"
@@ -283,12 +284,12 @@ class TestAvailableBytes:
         return write
 
     def test_without_a_container(self, tmp_path, system):
-        assert cli._available_bytes(tmp_path) == 5000 * 1024
+        assert matmul._available_bytes(tmp_path) == 5000 * 1024
         system("sys/fs/cgroup/memory.max", "max\n")
-        assert cli._available_bytes(tmp_path) == 5000 * 1024
+        assert matmul._available_bytes(tmp_path) == 5000 * 1024
 
     def test_where_nothing_is_known(self, tmp_path):
-        assert cli._available_bytes(tmp_path) is None
+        assert matmul._available_bytes(tmp_path) is None
 
     @pytest.mark.parametrize(
         ("limit", "use"),
@@ -299,12 +300,12 @@ class TestAvailableBytes:
     )
     def test_a_container_has_its_limit_less_its_use(self, tmp_path, system, limit, use):
         system(f"sys/fs/cgroup/{limit}", "1000000\n")
-        assert cli._available_bytes(tmp_path) == 1_000_000
+        assert matmul._available_bytes(tmp_path) == 1_000_000
         system(f"sys/fs/cgroup/{use}", "900000\n")
-        assert cli._available_bytes(tmp_path) == 100_000
+        assert matmul._available_bytes(tmp_path) == 100_000
         stat = (tmp_path / "sys/fs/cgroup" / use).with_name("memory.stat")
         stat.write_text("anon 1\ninactive_file 300000\nactive_file 7\n")
-        assert cli._available_bytes(tmp_path) == 400_000
+        assert matmul._available_bytes(tmp_path) == 400_000
 
 
 class TestTraceCheck:
