@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from opbench import kernels
+from opbench.errors import AliasError, ReadOnlyError, ShapeError
 from opbench.kernels.dot import door, machine, microkernel
 from opbench.kernels.dot.family import Family
 
@@ -243,6 +244,38 @@ def test_the_same_bits_from_the_small_kernel(name):
     door.compute(family, a, b, out)
     np.testing.assert_array_equal(kernels.dot(a, b), out)
     np.testing.assert_array_equal(kernels.dot(a, np.asfortranarray(b)), out)
+
+
+@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(5, 100, 1), (1, 100, 5), (1, 100, 1), (40, 333, 1), (1, 4000, 9)]
+)
+def test_a_column_or_a_row_has_the_same_bits_before_and_after_the_small_kernels_load(name, m, k, n):
+    a, b = uniform((m, k), name), uniform((k, n), name, 1)
+    for x, y in ((a, b), (a[0], b), (a, b[:, 0]), (a[0], b[:, 0])):
+        door.FAMILIES[x.dtype].load_small(x.ndim, y.ndim)
+        expected = np.empty(x.shape[:-1] + y.shape[1:], name)
+        door.compute(Family(np.dtype(name)), x, y, expected)
+        np.testing.assert_array_equal(kernels.dot(x, y), expected)
+        np.testing.assert_array_equal(kernels.dot(x, y, out=np.empty_like(expected)), expected)
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_small_products_with_vectors_refuse_what_they_cannot_compute(name):
+    a, x = uniform((6, 7), name), uniform((7,), name, 1)
+    for first, second in ((a, x), (a.T, x[:6]), (x, a.T), (x, x)):
+        kernels.dot(first, second)  # loads the small kernel
+        expected = np.dot(first.astype("float64"), second.astype("float64"))
+        out = np.empty((*expected.shape, 2), name)[..., 0] if expected.ndim else np.empty((), name)
+        assert kernels.dot(first, second, out=out) is out
+        np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
+    for first, second in ((a, x[:5]), (x[:5], a), (x, x[:5])):
+        with pytest.raises(ShapeError):
+            kernels.dot(first, second)
+    with pytest.raises(AliasError):
+        kernels.dot(a, x, out=a[:, 0])
+    with pytest.raises(ReadOnlyError):
+        kernels.dot(a, x, out=np.broadcast_to(np.zeros(1, name), (6,)))
 
 
 @pytest.mark.parametrize("name", FLOATS)

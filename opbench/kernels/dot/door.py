@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.core.errors import NumbaError
 
 from opbench.kernels.dot.family import Family
 from opbench.kernels.dot.operands import DTYPES, MOST, accepted, check_out, result_shape
-from opbench.kernels.dot.small import DONE, LARGE
+from opbench.kernels.dot.small import ASK, DONE, LARGE, SMALL_SCRATCH
 from opbench.kernels.dot.threads import turn, workers
 
 __all__ = ["compute", "dot"]
 
-ndarray = np.ndarray
+ndarray, empty = np.ndarray, np.empty
 
 FAMILIES = {dtype: Family(dtype) for dtype in DTYPES}
-# Kernels and scratch for small products. They hold the interpreter lock, so one scratch is enough.
-SMALL: dict[np.dtype[Any], Any] = {}
-SCRATCH = np.empty(256 << 10, np.uint8)
+# By dtype, the kernels for small products. They hold the interpreter lock: one scratch is enough.
+SMALL = {dtype: family.small for dtype, family in FAMILIES.items()}
+SCRATCH = np.empty(SMALL_SCRATCH, np.uint8)
+SCRATCH_AT = SCRATCH.ctypes.data  # a number costs less to pass than an array
 SPLIT_ELEMENTS = 64 * 64  # of C for each worker, up to which a deep product is split along K
 
 Array = np.ndarray[Any, Any]
@@ -46,19 +46,27 @@ def dot(a: Array, b: Array, out: Array | None = None) -> Array:
     """
     if type(a) is ndarray and type(b) is ndarray:
         dtype = a.dtype
-        small = SMALL.get(dtype)
-        if small is not None and b.dtype is dtype and a.ndim == MOST == b.ndim:
-            c = np.empty((a.shape[0], b.shape[1]), dtype) if out is None else out
-            try:
-                if type(c) is ndarray and c.dtype is dtype:  # numba 0.61 overlooks swapped bytes
-                    outcome = small(a, b, c, SCRATCH)
-                    if outcome == DONE:
-                        return c
-                    if outcome == LARGE and min(c.shape) > 1:
-                        run_gemm(FAMILIES[dtype], a, b, c)
-                        return c
-            except (TypeError, NumbaError):
-                pass  # something is amiss, and what follows says what
+        try:
+            # An operand may still be of any shape and number of dimensions: the kernels look.
+            small = SMALL[dtype][a.ndim][b.ndim]
+            if b.dtype is dtype:
+                if out is None:
+                    matrix = a.ndim == b.ndim == MOST
+                    shape = (len(a), b.shape[1]) if matrix else a.shape[:-1] + b.shape[1:]
+                    c = empty(shape, dtype)
+                    outcome = small(a, b, c, SCRATCH_AT)
+                elif type(out) is ndarray and out.dtype is dtype and out.flags.writeable:
+                    c = out
+                    outcome = small(a, b, c, SCRATCH_AT)
+                else:
+                    outcome = ASK
+                if outcome == DONE:
+                    return c
+                if outcome == LARGE:
+                    compute(FAMILIES[dtype], a, b, c)
+                    return c
+        except (KeyError, IndexError, TypeError):
+            pass  # a dtype or dimensions that dot does not take, and what follows says so
     return checked_dot(a, b, out)
 
 
@@ -82,12 +90,13 @@ def checked_dot(a: Array, b: Array, out: Array | None) -> Array:
 
 def compute(family: Family, a: Array, b: Array, out: Array) -> None:
     """Pick the kernel by dimensions, lengths and, for gemm, the output's order."""
-    if b.ndim == 1:
-        if a.ndim == 1:
+    if b.ndim == 1 or a.ndim == 1:
+        if max(a.size, b.size) <= family.serial_gemv:
+            family.load_small(a.ndim, b.ndim)
+        if b.ndim == a.ndim:
             a, out = a[np.newaxis], out[np.newaxis]
-        run_gemv(family, a, b, out)
-    elif a.ndim == 1:
-        run_gemv(family, b.T, a, out)
+        x, y = (b.T, a) if a.ndim == 1 else (a, b)
+        run_gemv(family, x, y, out)
     elif out.shape[1] == 1:
         run_gemv(family, a, b[:, 0], out[:, 0])
     elif out.shape[0] == 1:
@@ -118,7 +127,7 @@ def run_gemm(family: Family, a: Array, b: Array, c: Array) -> None:
     space = family.borrow_space(count)
     if count == 1:
         family.gemm(a, b, c, space, *family.sizes)
-        SMALL[family.dtype] = family.small
+        family.load_small(2, 2)
     else:
         deep = a.shape[1] >= count * family.blocks.kc and c.size <= count * SPLIT_ELEMENTS
         kernel = family.gemm_split if deep else family.gemm_parallel

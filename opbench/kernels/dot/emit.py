@@ -9,7 +9,7 @@ from numba import extending
 from numba.core import cgutils, types
 from numba.core.imputils import impl_ret_borrowed
 
-__all__ = ["I32", "I64", "Emit", "frozen", "intrinsic", "loose"]
+__all__ = ["I32", "I64", "Emit", "frozen", "intrinsic", "loose", "pointer_to"]
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 BYTE_POINTER = ir.IntType(8).as_pointer()
@@ -176,3 +176,13 @@ def retag(*, readonly: bool) -> Any:
 
 frozen = retag(readonly=True)
 loose = retag(readonly=False)
+
+
+@intrinsic
+def pointer_to(_: Any, address: Any) -> Any:
+    """The bytes at an address, for `numba.carray`."""
+
+    def codegen(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], BYTE_POINTER)
+
+    return types.CPointer(types.uint8)(address), codegen

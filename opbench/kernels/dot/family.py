@@ -17,12 +17,23 @@ __all__ = ["Family"]
 
 L2_FALLBACK = 512 << 10
 PAGE = 4096
-SERIAL_GEMV = 256**2
+# By the operands' dimensions.
+SMALL_KERNELS = {
+    (1, 1): small.small_inner,
+    (1, 2): small.small_left,
+    (2, 1): small.small_right,
+    (2, 2): small.small,
+}
 
 
 def operand(element: Any, dimensions: int, *, readonly: bool = True) -> Any:
     """The one array type that stands for every layout, so that no operand compiles anything new."""
     return types.Array(element, dimensions, "A", readonly=readonly, aligned=False)
+
+
+def not_loaded(*_: object) -> int:
+    """Stand in for a small kernel until it is loaded: the door has to look."""
+    return small.ASK
 
 
 class Family:
@@ -33,7 +44,10 @@ class Family:
         sizes: The same as a tuple, in the order of the kernels' arguments.
         spaces: Idle scratch by number of workers.
         serial_gemm: Multiply-adds up to which one thread is faster.
-        serial_gemv: The same for a matrix and a vector.
+        serial_gemv: Elements of a matrix up to which one thread multiplies it with a vector faster.
+        small: Kernels for small products by the operands' dimensions, each loaded once it would
+            have been of use: (A, B, C, address of scratch) -> what was done. They trust the caller
+            for dtypes.
     """
 
     def __init__(self, dtype: np.dtype[Any], blocks: machine.Blocks | None = None) -> None:
@@ -44,7 +58,8 @@ class Family:
         sizes = self.blocks
         self.sizes = (sizes.kc, sizes.mc, sizes.nc, sizes.span)
         self.serial_gemm = small.SMALL_WORK // dtype.itemsize
-        self.serial_gemv = SERIAL_GEMV
+        self.serial_gemv = small.SMALL_VECTOR // dtype.itemsize
+        self.small: list[list[Callable[..., int]]] = [[not_loaded] * 3 for _ in range(3)]
         element, integer = getattr(types, dtype.name), types.int64
         matrix, vector = operand(element, 2), operand(element, 1)
         self.product_types = (matrix, matrix, operand(element, 2, readonly=False))
@@ -81,16 +96,14 @@ class Family:
         """Parallel: (A, x, y, workers)."""
         return entry_point(gemv.gemv_parallel, *self.gemv_types, types.int64)
 
-    @functools.cached_property
-    def small(self) -> Any:
-        """Serial, if it is small and nothing is amiss: (A, B, C, scratch) -> what was done.
-
-        Not an entry point: numba's own dispatch on types is what checks them.
-        """
-        dispatcher = jit(small.small)
-        dispatcher.compile((*self.product_types, types.Array(types.uint8, 1, "C")))
-        dispatcher.disable_compile()
-        return dispatcher
+    def load_small(self, dimensions: int, others: int) -> None:
+        """Have `small` hold the kernel for operands of so many dimensions."""
+        if self.small[dimensions][others] is not_loaded:
+            element = getattr(types, self.dtype.name)
+            out = operand(element, dimensions + others - 2, readonly=False)
+            kinds = operand(element, dimensions), operand(element, others), out, types.int64
+            kernel = entry_point(jit(SMALL_KERNELS[dimensions, others]), *kinds)
+            self.small[dimensions][others] = kernel
 
     def borrow_space(self, workers: int) -> np.ndarray[Any, Any]:
         """Scratch for so many workers; whoever borrows it appends it to `spaces[workers]` again.

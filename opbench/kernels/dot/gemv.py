@@ -23,6 +23,7 @@ from numba.core import cgutils
 from opbench.kernels.cache import jit
 from opbench.kernels.dot.emit import frozen, intrinsic, loose
 from opbench.kernels.dot.microkernel import emitter, take
+from opbench.kernels.dot.tasks import new_counter, zeros
 
 __all__ = ["gemv", "gemv_parallel"]
 
@@ -32,7 +33,7 @@ COLUMN_ROWS, COLUMN_STEPS = (
     2048,
     512,
 )  # rows and k in one task whose columns are contiguous
-ROWS_AT_ONCE, COLUMNS_AT_ONCE, UNROLL = 4, 8, 2
+ROWS_AT_ONCE, COLUMNS_AT_ONCE, UNROLL = 4, 8, 4
 
 
 def horizontal_sum(e, vector):
@@ -209,7 +210,7 @@ def gemv(A, x, y):
         for i in range(0, M, rows):
             task(A[i : i + rows, :], xs, y[i : i + rows])
         return
-    partial = loose(np.zeros((max(1, -(-K // columns)), M), A.dtype))
+    partial = loose(zeros(max(1, -(-K // columns)), M, A))
     for k in range(0, K, columns):
         for i in range(0, M, rows):
             y_k = partial[k // columns, i : i + rows]
@@ -223,10 +224,10 @@ def gemv_parallel(A, x, y, workers):
     M, K = A.shape
     rows, columns = cut(A)
     xs = contiguous(x)
-    partial = loose(np.zeros((max(1, -(-K // columns)), M), A.dtype))
+    partial = loose(zeros(max(1, -(-K // columns)), M, A))
     down = -(-M // rows)
     tasks = down * -(-K // columns)
-    counter = np.zeros(1, np.int64)
+    counter = new_counter()
     for _ in prange(workers):
         t = take(counter)
         while t < tasks:

@@ -13,13 +13,13 @@ after the other, and k upwards inside a block.
 
 from __future__ import annotations
 
-import numpy as np
 from numba import prange
 
 from opbench.kernels.cache import jit
 from opbench.kernels.dot.machine import Blocks
 from opbench.kernels.dot.microkernel import MR, ROW_BYTES, TILE, micro_kernel, take
 from opbench.kernels.dot.packing import pack, panels_in_place
+from opbench.kernels.dot.tasks import new_counter
 
 __all__ = [
     "ceil_div",
@@ -121,7 +121,7 @@ def gemm_parallel(A, B, C, space, KC, MC, NC, span):
     rows, columns = grid(M, N, A.shape[1], NC, A.itemsize, workers)
     across = ceil_div(N, columns)
     tiles = ceil_div(M, rows) * across
-    counter = np.zeros(1, np.int64)
+    counter = new_counter()
     for worker in prange(workers):
         t = take(counter)
         while t < tiles:

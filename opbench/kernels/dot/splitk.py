@@ -14,6 +14,7 @@ from opbench.kernels.cache import jit
 from opbench.kernels.dot.emit import loose
 from opbench.kernels.dot.loops import ceil_div, even, tile
 from opbench.kernels.dot.microkernel import take
+from opbench.kernels.dot.tasks import new_counter
 
 __all__ = ["gemm_split"]
 
@@ -36,7 +37,7 @@ def gemm_split(A, B, C, space, KC, MC, NC, span):  # noqa: ARG001 - called like 
     KC = even(K, KC, 1)
     blocks, workers = ceil_div(K, KC), space.shape[0]
     parts = np.empty((blocks, M, N), C.dtype)
-    counter = np.zeros(1, np.int64)
+    counter = new_counter()
     for worker in prange(workers):
         t = take(counter)
         while t < blocks:
