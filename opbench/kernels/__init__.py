@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opbench.kernels import roof
 from opbench.kernels.dot import dot
 
-__all__ = ["dot"]
+__all__ = ["dot", "roof"]

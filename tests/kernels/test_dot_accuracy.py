@@ -9,7 +9,7 @@ import pytest
 
 from opbench import kernels
 from opbench.errors import AliasError, ReadOnlyError, ShapeError
-from opbench.kernels.dot import door, machine, microkernel
+from opbench.kernels.dot import door, loops, machine, microkernel
 from opbench.kernels.dot.family import Family
 
 FLOATS = ("float32", "float64")
@@ -276,6 +276,17 @@ def test_small_products_with_vectors_refuse_what_they_cannot_compute(name):
         kernels.dot(a, x, out=a[:, 0])
     with pytest.raises(ReadOnlyError):
         kernels.dot(a, x, out=np.broadcast_to(np.zeros(1, name), (6,)))
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("parallel", [False, True])
+def test_the_same_bits_from_an_operand_whose_columns_crowd_one_cache_set(name, parallel):
+    rows = 4096 // np.dtype(name).itemsize
+    a = uniform((150, rows), name).T[:137]
+    b = uniform((150, 90), name, 1)
+    assert loops.crowded(a, 90)
+    dot = blocked(name, parallel=parallel)
+    np.testing.assert_array_equal(dot(a, b), dot(np.ascontiguousarray(a), b))
 
 
 @pytest.mark.parametrize("name", FLOATS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from opbench.kernels.dot import gemv, loops, microkernel, packing, reference, small
+from opbench.kernels.dot import gemv, loops, microkernel, packing, reference, small, tasks
 
 MR, ROW_BYTES = microkernel.MR, microkernel.ROW_BYTES
 
@@ -44,7 +44,7 @@ def add_column(A, k, x, y):
 @njit
 def count_up(counter):
     """The atomic counter, callable from Python."""
-    return microkernel.take(counter)
+    return tasks.take(counter)
 
 
 @pytest.fixture(params=["float32", "int64"])
@@ -128,6 +128,15 @@ def test_panels_in_place_are_bs_own_memory(dtype):
     panels = packing.panels_in_place(b)
     np.testing.assert_array_equal(panels, reference.pack(b, np.empty(b.size, dtype), nr))
     assert np.shares_memory(panels, b)
+
+
+def test_laid_rows_hold_the_matrix_an_odd_number_of_lines_apart(dtype):
+    b = whole((5, 3 * columns_of(dtype) + 1), dtype)
+    for view in (b, np.asfortranarray(b), b[::-1, ::-1]):
+        laid = packing.lay_rows(view, np.full(8 * b.size, 7, dtype))
+        np.testing.assert_array_equal(laid, view)
+        assert laid.strides[0] // microkernel.LINE % 2 == 1
+        assert laid.strides[0] % microkernel.LINE == 0
 
 
 @pytest.mark.parametrize("add", [True, False])

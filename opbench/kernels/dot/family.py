@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 from numba import types
+from numba.core import config as numba_config
 
 from opbench.kernels.cache import entry_point, jit
 from opbench.kernels.dot import gemv, loops, machine, small, splitk
 
 __all__ = ["Family"]
 
+config: Any = numba_config  # its settings come from the environment, unseen by type checkers
 L2_FALLBACK = 512 << 10
 PAGE = 4096
 # By the operands' dimensions.
@@ -22,7 +24,7 @@ SMALL_KERNELS = {
     (1, 1): small.small_inner,
     (1, 2): small.small_left,
     (2, 1): small.small_right,
-    (2, 2): small.small,
+    (2, 2): small.small_alone if config.NUMBA_NUM_THREADS == 1 else small.small,
 }
 
 

@@ -22,8 +22,8 @@ from numba.core import cgutils
 
 from opbench.kernels.cache import jit
 from opbench.kernels.dot.emit import frozen, intrinsic, loose
-from opbench.kernels.dot.microkernel import emitter, take
-from opbench.kernels.dot.tasks import new_counter, zeros
+from opbench.kernels.dot.microkernel import emitter
+from opbench.kernels.dot.tasks import new_counter, take, zeros
 
 __all__ = ["gemv", "gemv_parallel"]
 

@@ -17,9 +17,9 @@ from numba import prange
 
 from opbench.kernels.cache import jit
 from opbench.kernels.dot.machine import Blocks
-from opbench.kernels.dot.microkernel import MR, ROW_BYTES, TILE, micro_kernel, take
-from opbench.kernels.dot.packing import pack, panels_in_place
-from opbench.kernels.dot.tasks import new_counter
+from opbench.kernels.dot.microkernel import LINE, MR, ROW_BYTES, TILE, micro_kernel
+from opbench.kernels.dot.packing import lay_rows, pack, panels_in_place
+from opbench.kernels.dot.tasks import new_counter, take
 
 __all__ = [
     "ceil_div",
@@ -34,13 +34,15 @@ __all__ = [
 
 FREE_MASKS, VECTOR = TILE.free_masks, TILE.vector
 WORTH_PACKING = 8 * MR  # rows of C below which B is used too seldom to be packed
+CROWDED = 4096  # bytes: lines this far apart share one set of L1
+WORTH_LAYING = 64  # columns of C below which A is used too seldom to be laid out
 TILES_EACH = 4  # for each worker, so that one that is held up can take fewer
 TILE_WORK = 192**3  # multiply-adds below which a tile is not cut further
 
 
 def space_bytes(blocks: Blocks, itemsize: int) -> int:
-    """Scratch that one worker needs: a packed block of B, KC × NC."""
-    return blocks.kc * (blocks.nc * itemsize + ROW_BYTES)
+    """Scratch that one worker needs: a packed block of B, KC × NC, and one of A, MC × KC."""
+    return blocks.kc * ((blocks.nc + blocks.mc) * itemsize + 2 * ROW_BYTES + LINE)
 
 
 @jit
@@ -75,6 +77,12 @@ def in_place(B, M, span):
 
 
 @jit
+def crowded(A, N):
+    """Whether columns of A, each contiguous, throw each other out of the caches."""
+    return A.strides[0] == A.itemsize and A.strides[1] % CROWDED == 0 and N >= WORTH_LAYING
+
+
+@jit
 def tile(A, B, C, scratch, KC, MC, span):
     """One worker's C = A·B, at most NC wide: the loops pc and ic."""
     M, K = A.shape
@@ -84,11 +92,15 @@ def tile(A, B, C, scratch, KC, MC, span):
                 C[i, j] = 0
         return
     KC = even(K, KC, 1)
+    laid = KC * (MC * A.itemsize + ROW_BYTES + LINE)
     for pc in range(0, K, KC):
         Bp = B[pc : pc + KC]
         panels = panels_in_place(Bp) if in_place(Bp, M, span) else pack(Bp, scratch.view(B.dtype))
         for ic in range(0, M, MC):
-            macro_kernel(A[ic : ic + MC, pc : pc + KC], panels, C[ic : ic + MC], pc > 0)
+            Ap = A[ic : ic + MC, pc : pc + KC]
+            if crowded(Ap, C.shape[1]):
+                Ap = lay_rows(Ap.T, scratch[scratch.shape[0] - laid :].view(A.dtype)).T
+            macro_kernel(Ap, panels, C[ic : ic + MC], pc > 0)
 
 
 @jit(nogil=True)

@@ -9,7 +9,7 @@ from numba.core import types
 from opbench.kernels.dot.emit import I32, I64, Emit, intrinsic
 from opbench.kernels.dot.machine import host_tile
 
-__all__ = ["MR", "ROW_BYTES", "TILE", "emitter", "micro_kernel", "take"]
+__all__ = ["LINE", "MR", "ROW_BYTES", "TILE", "emitter", "micro_kernel"]
 
 TILE = host_tile()
 MR, NV = TILE.rows, TILE.vectors
@@ -140,15 +140,3 @@ def micro_kernel(_, A, B, q, C, i, j, rows, columns, add):
 
     n = types.int64
     return types.void(A, B, n, C, n, n, n, n, types.boolean), codegen
-
-
-@intrinsic
-def take(_, counter):
-    """counter[0]++, atomically: the value before."""
-
-    def codegen(context, b, signature, arguments):
-        e = Emit(context, b, types.int64, 8)
-        cell = e.pointer(signature.args[0], arguments[0], 0)
-        return b.atomic_rmw("add", cell, e.index(1), "monotonic")
-
-    return types.int64(counter), codegen

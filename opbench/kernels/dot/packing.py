@@ -15,9 +15,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from opbench.kernels.cache import jit
 from opbench.kernels.dot.emit import frozen, intrinsic
-from opbench.kernels.dot.microkernel import ROW_BYTES, emitter
+from opbench.kernels.dot.microkernel import LINE, ROW_BYTES, emitter
 
-__all__ = ["pack", "panels_in_place"]
+__all__ = ["lay_rows", "pack", "panels_in_place"]
 
 
 def copy_rows(e, source, target, kc, have, nr):
@@ -96,6 +96,18 @@ def pack(B, scratch):
     for q in range(shape[0]):
         pack_panel(B, P, q)
     return frozen(P)
+
+
+@jit
+def lay_rows(B, scratch):
+    """B in scratch, (K, N): the rows an odd number of lines apart, so that they use all sets."""
+    (K, N), size = B.shape, B.itemsize
+    panels, NR = (N * size + ROW_BYTES - 1) // ROW_BYTES, ROW_BYTES // size
+    apart = panels * ROW_BYTES + LINE
+    P = as_strided(scratch, (panels, K, NR), (ROW_BYTES, apart, size))
+    for q in range(panels):
+        pack_panel(B, P, q)
+    return frozen(as_strided(scratch, (K, N), (apart, size)))
 
 
 @jit

@@ -21,6 +21,7 @@ from opbench.kernels.dot.microkernel import ROW_BYTES
 from opbench.kernels.dot.packing import pack, panels_in_place
 
 __all__ = [
+    "ALONE_WORK",
     "ASK",
     "DONE",
     "LARGE",
@@ -29,12 +30,14 @@ __all__ = [
     "SMALL_WORK",
     "apart",
     "small",
+    "small_alone",
     "small_inner",
     "small_left",
     "small_right",
 ]
 
 SMALL_WORK = 3_500_000  # multiply-adds × bytes of an item, up to which one thread is faster
+ALONE_WORK = 16_000_000  # the same where there is only one, and the door costs under a hundredth
 SMALL_VECTOR = 512 << 10  # bytes of a matrix that a vector is multiplied with: the same
 SMALL_K = 128  # at most KC on any machine
 ASK, DONE, LARGE = 0, 1, 2
@@ -59,7 +62,8 @@ def apart(X, Y):
     return x_high <= y_low or y_high <= x_low
 
 
-def small(A, B, C, scratch):  # noqa: PLR0911 - one return for each reason
+@jit
+def small_gemm(A, B, C, scratch, work):  # noqa: PLR0911 - one return for each reason
     """Compute C = A·B at once (DONE), if it is small and its operands are as `loops` assumes.
 
     LARGE: all is well, but the product is not small. ASK: it is empty, or wrong, or takes longer to
@@ -74,7 +78,7 @@ def small(A, B, C, scratch):  # noqa: PLR0911 - one return for each reason
         return ASK
     if not apart(C, A) or not apart(C, B):
         return ASK
-    if max(M, N, K) * A.itemsize > SMALL_WORK or M * N * K * A.itemsize > SMALL_WORK:
+    if max(M, N, K) * A.itemsize > work or M * N * K * A.itemsize > work:
         return LARGE
     if K > SMALL_K:
         return LARGE
@@ -88,9 +92,19 @@ def small(A, B, C, scratch):  # noqa: PLR0911 - one return for each reason
     return DONE
 
 
+def small(A, B, C, scratch):
+    """As `small_gemm`, where a larger product has threads."""
+    return small_gemm(A, B, C, scratch, SMALL_WORK)
+
+
+def small_alone(A, B, C, scratch):
+    """As `small_gemm`, where there is one thread for everything."""
+    return small_gemm(A, B, C, scratch, ALONE_WORK)
+
+
 @jit
 def small_gemv(A, x, y):
-    """Compute y = A·x at once (DONE), LARGE or ASK as `small`; y has unit stride."""
+    """Compute y = A·x at once (DONE), LARGE or ASK as `small_gemm`; y has unit stride."""
     M, K = A.shape
     if x.shape[0] != K or y.shape[0] != M or M * K == 0:
         return ASK
@@ -103,16 +117,16 @@ def small_gemv(A, x, y):
 
 
 def small_right(A, x, y, _):
-    """As `small`, for y = A·x."""
+    """As `small_gemm`, for y = A·x."""
     return small_gemv(A, x, y) if y.strides[0] == y.itemsize else ASK
 
 
 def small_left(x, B, y, _):
-    """As `small`, for y = x·B."""
+    """As `small_gemm`, for y = x·B."""
     return small_gemv(B.T, x, y) if y.strides[0] == y.itemsize else ASK
 
 
 def small_inner(x, y, c, _):
-    """As `small`, for the product of two vectors; `c` has no dimension."""
+    """As `small_gemm`, for the product of two vectors; `c` has no dimension."""
     row = frozen(as_strided(x, (1, x.shape[0]), (0, x.strides[0])))
     return small_gemv(row, y, loose(as_strided(c, (1,), (c.itemsize,))))

@@ -13,8 +13,7 @@ from numba import prange
 from opbench.kernels.cache import jit
 from opbench.kernels.dot.emit import loose
 from opbench.kernels.dot.loops import ceil_div, even, tile
-from opbench.kernels.dot.microkernel import take
-from opbench.kernels.dot.tasks import new_counter
+from opbench.kernels.dot.tasks import new_counter, take
 
 __all__ = ["gemm_split"]
 

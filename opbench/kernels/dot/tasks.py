@@ -7,10 +7,12 @@ a `np.zeros` into a parallel loop of its own, which costs more than a whole smal
 from __future__ import annotations
 
 import numpy as np
+from numba.core import types
 
 from opbench.kernels.cache import jit
+from opbench.kernels.dot.emit import Emit, intrinsic
 
-__all__ = ["new_counter", "zeros"]
+__all__ = ["new_counter", "take", "zeros"]
 
 
 @jit
@@ -23,3 +25,15 @@ def new_counter():
 def zeros(rows, columns, like):
     """A matrix of zeros of the dtype of `like`."""
     return np.zeros((rows, columns), like.dtype)
+
+
+@intrinsic
+def take(_, counter):
+    """counter[0]++, atomically: the value before."""
+
+    def codegen(context, b, signature, arguments):
+        e = Emit(context, b, types.int64, 8)
+        cell = e.pointer(signature.args[0], arguments[0], 0)
+        return b.atomic_rmw("add", cell, e.index(1), "monotonic")
+
+    return types.int64(counter), codegen
