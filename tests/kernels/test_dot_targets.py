@@ -99,6 +99,45 @@ def test_the_inner_loop_keeps_all_accumulators_in_registers(name, features, mult
     assert int(spilled) == 0
 
 
+# Numba compiles for the host's architecture only. Its unoptimised code holds nothing of the host's,
+# and LLVM takes it from there to a machine that is not here.
+FOR_ARM = """
+import re
+from llvmlite import binding
+binding.initialize_all_targets()
+binding.initialize_all_asmprinters()
+text, = function.inspect_llvm().values()
+triple = "aarch64-unknown-linux-gnu"
+try:
+    target = binding.Target.from_triple(triple)
+except RuntimeError:
+    print("none")
+    raise SystemExit(0)
+machine = target.create_target_machine(cpu="generic", features="+neon", opt=3)
+for key, value in (("triple", triple), ("datalayout", str(machine.target_data))):
+    text = re.sub(f'target {key} = ".*"', f'target {key} = "{value}"', text)
+module = binding.parse_assembly(text)
+tuning = binding.create_pipeline_tuning_options(speed_level=3)
+builder = binding.create_pass_builder(machine, tuning)
+builder.getModulePassManager().run(module, builder)
+blocks = re.split(r"\\n(?=\\.LBB)", machine.emit_assembly(module))
+loop = max(blocks, key=lambda block: block.count("fmla")).split("\\tb.")[0]
+print(loop.count("fmla"), loop.count("[sp"), loop.count("\\n") - 1, m.MR * m.TILE.vectors)
+"""
+
+
+def test_the_inner_loop_for_neon_keeps_all_accumulators_in_registers():
+    code = INNER_LOOP.partition("text, =")[0] + FOR_ARM
+    environment = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+neon", "NUMBA_OPT": "0"}
+    said = run(code, **environment)
+    if said == "none":
+        pytest.skip("this llvmlite has no ARM target")
+    found, spilled, instructions, wanted = map(int, said.split())
+    assert found == wanted == 24
+    assert spilled == 0
+    assert instructions <= wanted + 6 + 4 + 4  # broadcasts, a row of B, pointers and counter
+
+
 @pytest.mark.parametrize("layer", ["omp", "workqueue"])
 def test_a_threading_layer(layer):
     code = f"{PRODUCTS}\nimport numba\nprint(numba.threading_layer())"
