@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["call_args"]
+__all__ = ["call_args", "plain_arguments"]
 
 ARGUMENTS_SHOWN = 16
+DEPTH_SHOWN = 4
 TEXT_SHOWN = 80
 
 
@@ -28,6 +29,30 @@ def call_args(
     if hidden:
         arguments.append(f"… and {hidden} more")
     return {"function": _qualified(function), "arguments": arguments}
+
+
+def plain_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of what a user says of an event; never raises, and keeps hold of none of the objects.
+
+    Plain values are kept, and lists, tuples and dictionaries of them copied; an array becomes its
+    element type and shape, and any other object its text, cut at 80 characters.
+    """
+    return {str(key): _plain(value, DEPTH_SHOWN) for key, value in args.items()}
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    try:
+        if depth and isinstance(value, Mapping):
+            return {str(key): _plain(item, depth - 1) for key, item in value.items()}
+        if depth and isinstance(value, (list, tuple)):
+            return [_plain(item, depth - 1) for item in value]
+        if hasattr(value, "shape") and hasattr(value, "dtype"):
+            return value.item() if value.shape == () else _kind(value)
+        return _short(str(value))
+    except Exception:  # noqa: BLE001 - a stranger's object may raise anything
+        return _kind(value)
 
 
 def _kind(value: Any) -> str:

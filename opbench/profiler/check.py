@@ -9,21 +9,35 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from opbench.errors import TraceError
 from opbench.profiler.chrome import decode, read_bytes
 from opbench.profiler.foreign import shown
 from opbench.profiler.rules import EventRules, Problem
+from opbench.profiler.scan import IrregularTextError, Scan
 
-__all__ = ["Problem", "check"]
+__all__ = ["Checked", "Problem", "check", "verdict"]
 
 BOM = "\ufeff"
 DECODER = json.JSONDecoder(strict=False)
 NOT_PARSED = object()  # None is what a file with `null` holds
 ONE_REJECTS = "chrome://tracing rejects the whole file"
+
+
+class Checked(NamedTuple):
+    """The verdict on a trace.
+
+    Attributes:
+        problems: in the order of the file; empty for a good one.
+        events: how many there are, names of processes and threads not counted. A good trace may
+            hold none.
+    """
+
+    problems: list[Problem]
+    events: int
 
 
 def check(trace: Mapping[str, Any] | list[Any] | str | os.PathLike[str]) -> list[Problem]:
@@ -36,31 +50,58 @@ def check(trace: Mapping[str, Any] | list[Any] | str | os.PathLike[str]) -> list
     Raises:
         TraceError: the file cannot be read at all.
     """
-    if not isinstance(trace, (str, os.PathLike)):
-        return list(_document(trace))
-    return list(_file(Path(trace)))
+    return verdict(trace).problems
 
 
-def _file(path: Path) -> Iterator[Problem]:
+def verdict(trace: Mapping[str, Any] | list[Any] | str | os.PathLike[str]) -> Checked:
+    """`check`, with the number of events.
+
+    Raises:
+        TraceError: the file cannot be read at all.
+    """
+    if isinstance(trace, (str, os.PathLike)):
+        return _file(Path(trace))
+    return _document(trace)
+
+
+def _file(path: Path) -> Checked:
     data = read_bytes(path)
     try:
         text = decode(data, path)
     except TraceError as error:
-        yield Problem("json", "file", str(error))
-        return
+        return Checked([Problem("json", "file", str(error))], 0)
+    del data
+    found: list[Problem] = []
     if text.startswith(BOM):
-        yield Problem("bom", "file", "starts with a byte-order mark, which Perfetto rejects")
+        found.append(
+            Problem("bom", "file", "starts with a byte-order mark, which Perfetto rejects")
+        )
         text = text[1:]
     if not text.isascii():
-        yield Problem("ascii", "file", "holds characters beyond ASCII that are not escaped")
+        found.append(Problem("ascii", "file", "holds characters beyond ASCII that are not escaped"))
+    regular = _regular(text)
+    if regular is not None:
+        return Checked(found + regular.problems, regular.events)
     constants: list[str] = []
     document, problems = _parse(text, constants)
-    yield from problems
-    judged = [] if document is NOT_PARSED else list(_document(document))
-    if constants and not any(problem.rule == "non-finite" for problem in judged):
+    judged = Checked([], 0) if document is NOT_PARSED else _document(document)
+    if constants and not any(problem.rule == "non-finite" for problem in judged.problems):
         words = ", ".join(sorted(set(constants)))
-        yield Problem("non-finite", "file", f"holds {words}, which is no JSON")
-    yield from judged
+        problems.append(Problem("non-finite", "file", f"holds {words}, which is no JSON"))
+    return Checked(found + problems + judged.problems, judged.events)
+
+
+def _regular(text: str) -> Checked | None:
+    """The verdict on strict JSON, an event at a time; None where the text is something else."""
+    scan = Scan(text)
+    rules = EventRules(scan.events())
+    try:
+        problems = list(rules.problems())
+    except IrregularTextError:
+        return None
+    unit = scan.top.get("displayTimeUnit")
+    form = _form(unit, empty_list=not (rules.total or scan.is_object))
+    return Checked(form + problems, rules.seen)
 
 
 def _parse(text: str, constants: list[str]) -> tuple[Any, list[Problem]]:
@@ -133,21 +174,29 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
-def _document(document: Any) -> Iterator[Problem]:
+def _document(document: Any) -> Checked:
     if isinstance(document, list):
         events, unit = document, None
-        if not events:
-            yield Problem("empty", "file", "an empty list, which Perfetto takes for no trace")
     elif isinstance(document, Mapping) and isinstance(document.get("traceEvents"), list):
         events, unit = document["traceEvents"], document.get("displayTimeUnit")
     else:
-        yield Problem("form", "file", "is neither an object with a list 'traceEvents' nor a list")
-        return
+        message = "is neither an object with a list 'traceEvents' nor a list"
+        return Checked([Problem("form", "file", message)], 0)
+    rules = EventRules(events)
+    problems = list(rules.problems())
+    empty_list = isinstance(document, list) and not document
+    return Checked(_form(unit, empty_list=empty_list) + problems, rules.seen)
+
+
+def _form(unit: Any, *, empty_list: bool) -> list[Problem]:
+    """What is wrong around the events."""
+    found = []
+    if empty_list:
+        found.append(Problem("empty", "file", "an empty list, which Perfetto takes for no trace"))
     if unit != "ns":
-        yield Problem(
-            "unit",
-            "file",
+        message = (
             f"displayTimeUnit is {'absent' if unit is None else shown(unit)} and not 'ns': "
-            "chrome://tracing then nests neighbours less than 1 µs apart",
+            "chrome://tracing then nests neighbours less than 1 µs apart"
         )
-    yield from EventRules(events).problems()
+        found.append(Problem("unit", "file", message))
+    return found

@@ -16,17 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from opbench.errors import TraceError, TraceWriteError
-from opbench.profiler.events import Trace, TraceEvent
-from opbench.profiler.modes import mode_names
+from opbench.profiler.events import Trace
+from opbench.profiler.lines import EventLines, head_lines, process_line, thread_line
 from opbench.profiler.nesting import Placed, separate
-from opbench.profiler.plain import json_text, text_of
-from opbench.version import __version__
 
-__all__ = ["decode", "encode", "read", "read_bytes", "reason", "temporary", "write"]
+__all__ = ["decode", "encode", "read", "read_bytes", "reason", "temporary", "write", "write_text"]
 
-FORMAT = "opbench trace 1"
 GZIP_MAGIC = b"\x1f\x8b"
-BATCH = 4096
+BATCH = 1024
 TEMPORARY_NAMES = itertools.count()
 
 
@@ -45,12 +42,17 @@ def write(trace: Trace, path: str | os.PathLike[str]) -> None:
         TraceWriteError: the folder is missing or closed to us, the disk is full, or the path is
             something other than a regular file.
     """
+    write_text(_lines(trace), path)
+
+
+def write_text(pieces: Iterator[str], path: str | os.PathLike[str]) -> None:
+    """`write` for the pieces of a trace's text."""
     try:
         target = _regular(path)
         handle, beside = temporary(target)
         try:
             _keep_permissions(handle, target)
-            _store(handle, _lines(trace))
+            _store(handle, pieces)
             Path(beside).replace(target)
         except BaseException:
             Path(beside).unlink(missing_ok=True)
@@ -91,8 +93,10 @@ def reason(error: Exception) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
-def temporary(target: str) -> tuple[int, str]:
+def temporary(target: str, access: int = os.O_WRONLY) -> tuple[int, str]:
     """A new, empty file beside the target, open for writing: its handle and its path.
+
+    `access` may ask for reading too.
 
     Raises:
         OSError: the folder is missing or closed to us.
@@ -103,7 +107,7 @@ def temporary(target: str) -> tuple[int, str]:
         unique = f".{name[:40]}.{os.getpid()}-{next(TEMPORARY_NAMES)}.tmp"
         candidate = str(Path(folder or os.curdir) / unique)
         try:
-            return os.open(candidate, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), candidate
+            return os.open(candidate, os.O_CREAT | os.O_EXCL | access, 0o666), candidate
         except FileExistsError:  # left by a process that was killed and had our number
             continue
 
@@ -171,11 +175,10 @@ def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON number")
 
 
-def _store(handle: int, lines: Iterator[str]) -> None:
-    """Write in batches, so that a trace of a million events is never one piece of text."""
+def _store(handle: int, pieces: Iterator[str]) -> None:
     try:
-        while batch := "".join(itertools.islice(lines, BATCH)):
-            data = memoryview(batch.encode("ascii"))
+        for piece in pieces:
+            data = memoryview(piece.encode("ascii"))
             while data:
                 data = data[os.write(handle, data) :]
     finally:
@@ -183,67 +186,28 @@ def _store(handle: int, lines: Iterator[str]) -> None:
 
 
 def _lines(trace: Trace) -> Iterator[str]:
+    """In batches, so that a trace of a million events is never one piece of text."""
     placed = separate(trace)
     origin = min(
         [start for start, _ in trace.windows] + [event.start_ns for event in trace.events]
         or [trace.anchor.monotonic_ns]
     )
-    yield '{"displayTimeUnit":"ns",\n'
-    yield f'"baseTimeNanoseconds":{trace.anchor.wall_at(origin)},\n'
-    yield f'"otherData":{json_text(_other_data(trace, origin, placed.left_out))},\n'
-    yield '"traceEvents":['
-    separator = "\n"
-    for line in _event_lines(trace, placed, origin):
-        yield f"{separator}{line}"
+    yield from head_lines(trace, origin, placed.left_out)
+    separator = ""
+    for lines in _batches(trace, placed, origin):
+        yield separator + ",\n".join(lines)
         separator = ",\n"
     yield "\n]}\n"
 
 
-def _other_data(trace: Trace, origin: int, left_out: int) -> dict[str, Any]:
-    """What no event says; times in ns since the origin, which is where `ts` counts from."""
-    return {
-        "format": FORMAT,
-        "writer": f"opbench {__version__}",
-        "modes": mode_names(trace.modes),
-        "dropped": trace.dropped + left_out,
-        "origin": {"monotonic_ns": origin, "wall_ns": trace.anchor.wall_at(origin)},
-        "windows_ns": [[start - origin, end - origin] for start, end in trace.windows],
-        "pauses_ns": [[start - origin, end - origin] for start, end in trace.pauses],
-        "metadata": dict(trace.metadata),
-    }
-
-
-def _event_lines(trace: Trace, placed: Placed, origin: int) -> Iterator[str]:
-    # Perfetto counts an empty name of a process or a thread as an error.
-    for pid, name in sorted(trace.process_names.items()):
-        label = json_text({"name": text_of(name) or f"process {pid}"})
-        yield f'{{"ph":"M","name":"process_name","pid":{pid},"args":{label}}}'
-    for (pid, tid), name in sorted(placed.names.items()):
-        label = json_text({"name": text_of(name) or f"thread {tid}"})
-        yield f'{{"ph":"M","name":"thread_name","pid":{pid},"tid":{tid},"args":{label}}}'
-    # Names and categories are few: their text is made once.
-    texts: dict[str, str] = {}
+def _batches(trace: Trace, placed: Placed, origin: int) -> Iterator[list[str]]:
+    lines = [process_line(pid, name) for pid, name in sorted(trace.process_names.items())]
+    lines += [thread_line(pid, tid, name) for (pid, tid), name in sorted(placed.names.items())]
+    texts = EventLines(origin)
     for event in placed.events:
-        name, category = text_of(event.name), text_of(event.category)
-        for text in (name, category):
-            if text not in texts:
-                texts[text] = json_text(text)
-        yield _event_line(event, origin, texts[name], texts[category])
-
-
-def _event_line(event: TraceEvent, origin: int, name: str, category: str) -> str:
-    head = (
-        f'{{"ph":"{event.phase}","name":{name},"cat":{category},'
-        f'"pid":{event.pid},"ts":{_microseconds(event.start_ns - origin)}'
-    )
-    args = f'"args":{json_text(event.args)}}}'
-    if event.phase == "X":
-        return f'{head},"tid":{event.tid},"dur":{_microseconds(event.duration_ns)},{args}'
-    if event.phase == "C":  # belongs to the process: viewers ignore a thread
-        return f"{head},{args}"
-    return f'{head},"tid":{event.tid},"s":"t",{args}'
-
-
-def _microseconds(ns: int) -> str:
-    """Nanoseconds as decimal text: a float would lose the last digits."""
-    return f"{ns // 1000}.{ns % 1000:03d}"
+        texts.add(event, lines)
+        if len(lines) >= BATCH:
+            yield lines
+            lines = []
+    if lines:
+        yield lines

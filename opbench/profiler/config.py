@@ -12,7 +12,7 @@ from opbench.errors import ConfigError, nearest
 from opbench.profiler.chrome import reason, temporary
 from opbench.profiler.modes import Mode
 
-__all__ = ["ProfilerConfig", "parse_config"]
+__all__ = ["ProfilerConfig", "parse_config", "require_worker"]
 
 MODE_KEYS = {
     "profile_all": Mode.ALL,
@@ -22,10 +22,6 @@ MODE_KEYS = {
     "profile_memory": Mode.MEMORY,
 }
 SHORT = {"profile_mem": "profile_memory"}
-NOT_YET = {
-    "continuous_dump": "call dump(finished=False) at the points that matter",
-    "aggregate_stats": "operator_totals(trace) adds up a finished trace",
-}
 PROCESSES = ("server", "worker")
 DEFAULT_PERIOD = 1.0
 LONGEST_PERIOD = 1e9  # seconds, some 30 years
@@ -37,6 +33,7 @@ KEYS = (
     "continuous_dump",
     "dump_period",
     "aggregate_stats",
+    "profile_memory_python",
     "profile_process",
 )
 
@@ -48,11 +45,20 @@ class ProfilerConfig(NamedTuple):
         modes: what is recorded; MXNet's 13 (symbolic, api, memory) by default.
         filename: where `dump` writes; absolute once it was checked.
         profile_process: ``worker``, or ``server``, which is refused when the recorder starts.
+        aggregate_stats: whether statistics outlive the events that a finished dump lets go of.
+        continuous_dump: whether the file grows while a window is open.
+        dump_period: seconds from an event to its line in the growing file, at most.
+        profile_memory_python: whether mode memory also counts what Python, NumPy and compiled code
+            allocate.
     """
 
     modes: Mode = Mode.SYMBOLIC | Mode.API | Mode.MEMORY
     filename: str = "profile.json"
     profile_process: str = "worker"
+    aggregate_stats: bool = False
+    continuous_dump: bool = False
+    dump_period: float = DEFAULT_PERIOD
+    profile_memory_python: bool = False
 
     def checked(self) -> ProfilerConfig:
         """The same with an absolute filename in a folder that a file can be made in.
@@ -90,23 +96,31 @@ def parse_config(keys: Mapping[str, Any]) -> ProfilerConfig:
     With no mode key all four modes are on; with any, exactly those that are true.
 
     Raises:
-        ConfigError: an unknown key, a key given twice, a value of the wrong kind, a feature that is
-            not there yet, or a file that could not be written.
+        ConfigError: an unknown key, a key given twice, a value of the wrong kind, or a file
+            that could not be written.
     """
     given = _named(keys)
-    _check_period(given.get("dump_period", DEFAULT_PERIOD))
+    period = _period(given.get("dump_period", DEFAULT_PERIOD))
     modes = {key: _boolean(key, given[key]) for key in MODE_KEYS if key in given}
-    for key, instead in NOT_YET.items():
-        if key in given and _boolean(key, given[key]):
-            raise ConfigError(f"{key} is not there yet in opbench; leave it out: {instead}")
     wanted = Mode(0)
     for key, on in modes.items():
         if on:
             wanted |= MODE_KEYS[key]
+    wanted = wanted if modes else Mode.ALL
+    python = _boolean("profile_memory_python", given.get("profile_memory_python", False))
+    if python and not wanted & Mode.MEMORY:
+        raise ConfigError(
+            "profile_memory_python=True counts in mode memory, which is off; "
+            "set profile_memory=True too"
+        )
     return ProfilerConfig(
-        modes=wanted if modes else Mode.ALL,
+        modes=wanted,
         filename=_filename(given.get("filename", "profile.json")),
         profile_process=_process(given.get("profile_process", "worker")),
+        continuous_dump=_boolean("continuous_dump", given.get("continuous_dump", False)),
+        dump_period=period,
+        aggregate_stats=_boolean("aggregate_stats", given.get("aggregate_stats", False)),
+        profile_memory_python=python,
     ).checked()
 
 
@@ -141,13 +155,14 @@ def _filename(value: Any) -> str:
     return name
 
 
-def _check_period(value: Any) -> None:
-    """Seconds between two continuous dumps; nothing reads them yet."""
+def _period(value: Any) -> float:
+    """Seconds between two continuous dumps."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ConfigError(f"dump_period must be a number of seconds, not {value!r}")
     if not 0 < value < LONGEST_PERIOD:
         told = "that much" if value >= LONGEST_PERIOD else repr(value)
         raise ConfigError(f"dump_period must be more than 0 seconds and under 1e9, not {told}")
+    return float(value)
 
 
 def _process(value: Any) -> str:
@@ -156,6 +171,19 @@ def _process(value: Any) -> str:
     if value not in PROCESSES:
         raise ConfigError(f"unknown profile_process {value!r}{nearest(value, PROCESSES)}")
     return value
+
+
+def require_worker(profile_process: Any) -> None:
+    """Require that this process's profiler is meant.
+
+    Raises:
+        ConfigError: a server's, or another word.
+    """
+    if _process(profile_process) == "server":
+        raise ConfigError(
+            "profile_process='server' needs a distributed engine, which opbench does not have "
+            "yet; set profile_process='worker'"
+        )
 
 
 def _unusable(target: Path, error: Exception) -> ConfigError:

@@ -6,21 +6,31 @@ million events closes, and `dataclasses` would load `inspect` into every pytest.
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from opbench.errors import TraceError
 from opbench.profiler.clock import ClockAnchor
+from opbench.profiler.cost import Cost
 from opbench.profiler.modes import Mode
 
-__all__ = ["RawEvent", "Trace", "TraceEvent", "build_events", "join_names", "merge"]
-
-# phase, name, category, start ns, duration ns, tid, args: what an emit point appends.
-RawEvent = tuple[str, str, str, int, int, int, "dict[str, Any] | None"]
+__all__ = ["Lane", "Trace", "TraceEvent", "join_names", "merge"]
 
 NAMES_SHOWN = 3
+
+
+class Lane(NamedTuple):
+    """A track of its own, beside those of the process's threads.
+
+    Attributes:
+        group: the name of a process group in the viewer, such as ``numba workers``.
+        number: 1 or more, unique in the group.
+        name: the track's.
+    """
+
+    group: str
+    number: int
+    name: str
 
 
 class TraceEvent(NamedTuple):
@@ -28,13 +38,18 @@ class TraceEvent(NamedTuple):
 
     Attributes:
         name: what groups in a viewer; what varies stands in `args`.
-        category: ``symbolic``, ``imperative``, ``api``, ``memory``, ``iteration`` or ``call``.
-        phase: ``X`` a slice, ``C`` a counter, ``i`` an instant.
+        category: ``symbolic``, ``imperative``, ``api``, ``memory``, ``iteration``, ``call``, or
+            what whoever emitted it calls it.
+        phase: ``X`` a slice, ``C`` a counter, ``i`` an instant, ``b`` a slice that may overlap
+            others of its thread (a file holds its two ends), ``s`` and ``f`` the two ends of an
+            arrow.
         start_ns: on the recorder's clock.
-        duration_ns: 0 or more; 0 for counters and instants.
-        pid: the process.
-        tid: the operating system's number of the thread.
+        duration_ns: 0 or more; 0 for all but slices.
+        pid: the process, or a group of lanes in it.
+        tid: the operating system's number of the thread, or the lane's in its group.
         args: plain values that JSON can hold; for a counter its series.
+        id: what the two ends of an arrow share, unique in the trace; 0 for none.
+        scope: of an instant: ``t`` its thread, ``p`` its process, ``g`` the whole trace.
     """
 
     name: str
@@ -45,6 +60,8 @@ class TraceEvent(NamedTuple):
     pid: int
     tid: int
     args: Mapping[str, Any]
+    id: int = 0
+    scope: str = "t"
 
     @property
     def end_ns(self) -> int:
@@ -65,6 +82,8 @@ class Trace(NamedTuple):
         thread_names: (pid, tid) to name.
         metadata: facts for the file's reader, such as the test id; JSON values.
         pauses: (start ns, end ns) of each pause, in order; nothing was recorded in them.
+        spilled: events that only the file of a continuous dump holds; they are not among `events`.
+        cost: what recording cost in the process; None where nobody measured it.
     """
 
     events: tuple[TraceEvent, ...]
@@ -76,6 +95,8 @@ class Trace(NamedTuple):
     thread_names: Mapping[tuple[int, int], str]
     metadata: Mapping[str, Any]
     pauses: tuple[tuple[int, int], ...] = ()
+    spilled: int = 0
+    cost: Cost | None = None
 
     def with_metadata(self, metadata: Mapping[str, Any]) -> Trace:
         """The same trace with more facts; a key that is there already is replaced."""
@@ -116,6 +137,8 @@ def merge(traces: Iterable[Trace]) -> Trace:
         thread_names={thread: join_names(names) for thread, names in thread_names.items()},
         metadata=metadata,
         pauses=tuple(pause for trace in ordered for pause in trace.pauses),
+        spilled=sum(trace.spilled for trace in ordered),
+        cost=next((trace.cost for trace in ordered if trace.cost is not None), None),
     )
 
 
@@ -127,46 +150,3 @@ def join_names(names: Iterable[str]) -> str:
     different = list(dict.fromkeys(names))
     more = ", …" if len(different) > NAMES_SHOWN else ""
     return ", ".join(different[:NAMES_SHOWN]) + more
-
-
-def build_events(raw: Iterable[RawEvent], pid: int) -> tuple[tuple[TraceEvent, ...], int]:
-    """The frozen events in order, and how many counter values had to be left out."""
-    slices: list[TraceEvent] = []
-    points: list[TraceEvent] = []
-    dropped = 0
-    for phase, name, category, start, duration, tid, args in raw:
-        if phase == "C":
-            values, lost = _finite(args or {})
-            dropped += lost
-            if values:
-                points.append(TraceEvent(name, category, phase, start, 0, pid, tid, values))
-        else:
-            event = TraceEvent(name, category, phase, start, duration, pid, tid, args or {})
-            (slices if duration else points).append(event)
-    # A child completes before its parent. Turning the slices round makes the stable sort put the
-    # parent first even where both have the very same times; what has no duration keeps its order,
-    # since of two counter values at one time the later one must stay.
-    events = slices[::-1] + points
-    events.sort(key=lambda event: (event.start_ns, -event.duration_ns))
-    return tuple(events), dropped
-
-
-def _finite(values: Mapping[str, Any]) -> tuple[dict[str, int | float], int]:
-    """The series that a viewer can draw: one NaN in a counter makes Perfetto 52 spin for ever."""
-    kept: dict[str, int | float] = {}
-    for series, value in values.items():
-        number = _number(value)
-        if number is not None:
-            kept[series] = number
-    return kept, len(values) - len(kept)
-
-
-def _number(value: Any) -> int | float | None:
-    if isinstance(value, str):
-        return None
-    try:
-        if not math.isfinite(float(value)):
-            return None
-        return operator.index(value) if hasattr(value, "__index__") else float(value)
-    except (TypeError, ValueError, OverflowError):  # no number, or beyond the largest float
-        return None

@@ -40,10 +40,10 @@ class _Lanes:
     def __init__(self, tid: int) -> None:
         self.rows = [(tid, OpenSlices())]
 
-    def place(self, event: TraceEvent) -> int | None:
+    def place(self, start: int, end: int) -> int | None:
         """The first lane that the slice fits into; None if it crosses something in each."""
         for tid, slices in self.rows:
-            if slices.accepts(event.start_ns, event.end_ns):
+            if slices.accepts(start, end):
                 return tid
         return None
 
@@ -85,7 +85,8 @@ def separate(trace: Trace) -> Placed:
     events: list[TraceEvent] = []
     left_out = 0
     for event in sorted(trace.events, key=lambda event: (event.start_ns, -event.duration_ns)):
-        thread = (event.pid, event.tid)
+        _, _, phase, start, duration, pid, number, *_ = event
+        thread = (pid, number)
         own = lanes.get(thread)
         if own is None:
             if not _fits(event.pid):
@@ -95,7 +96,7 @@ def separate(trace: Trace) -> Placed:
                 name = trace.thread_names.get(thread, f"thread {event.tid}")
                 names[event.pid, own.rows[0][0]] = name
         first = own.rows[0][0]
-        tid = own.place(event) if event.phase == "X" else first
+        tid = own.place(start, start + duration) if phase == "X" else first
         if tid is None:
             if len(own.rows) == LANES_OF_A_THREAD:
                 left_out += 1
@@ -104,7 +105,7 @@ def separate(trace: Trace) -> Placed:
             own.add(tid, event)
             name = names.get((event.pid, first), f"thread {event.tid}")
             names[event.pid, tid] = f"{name} (crossing {len(own.rows) - 1})"
-        events.append(event if tid == event.tid else event._replace(tid=tid))
+        events.append(event if tid == number else event._replace(tid=tid))
     return Placed(events, names, left_out)
 
 

@@ -10,12 +10,17 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["json_text", "plain_text", "text_of"]
+__all__ = ["ArgsText", "json_text", "plain_text", "text_of"]
 
 ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+# As many texts and values as a trace has different ones, as a rule.
+REMEMBERED = 10_000
+LARGEST = sys.float_info.max
+SMALLEST = -LARGEST
 SAFE_INTEGER = 2**63  # Perfetto reads integers into 64 bits
 DEPTH = 16
 # What the fast way may leave in the text although a viewer stumbles over it: a NUL, half of a
@@ -24,19 +29,74 @@ SUSPECT = re.compile(r"\\u(?:0000|d)|\d{19}")
 SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]")
 
 
-def json_text(value: Any) -> str:
+def json_text(value: Any, depth: int = DEPTH) -> str:
     """The value as JSON.
 
     Numbers that are not finite become ``"nan"``, ``"inf"`` and ``"-inf"``, integers beyond 64 bits
-    decimal text, NumPy scalars plain numbers, and values that JSON does not know their type's name.
+    decimal text, NumPy scalars plain numbers, and values that JSON does not know their type's name;
+    below ``depth`` levels, too, only the type's name is told.
     """
     try:
         text = ENCODER.encode(value)
     except Exception:  # noqa: BLE001 - a stranger's mapping may raise anything
-        return ENCODER.encode(_plain(value, DEPTH))
+        return ENCODER.encode(_plain(value, depth))
     if SUSPECT.search(text):
-        return ENCODER.encode(_plain(value, DEPTH))
+        return ENCODER.encode(_plain(value, depth))
     return text
+
+
+class ArgsText:
+    """`json_text` for the arguments of many events: few keys, texts and lists, each made once.
+
+    A list is known again by its identity; it must not be changed between two events.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._values: dict[int, tuple[Any, str]] = {}  # the value too, so that its id stays its own
+
+    def __call__(self, args: Mapping[str, Any]) -> str:
+        """The arguments as JSON."""
+        if not args:
+            return "{}"
+        if type(args) is not dict:
+            return json_text(args)
+        texts = self._texts
+        parts = []
+        for key, value in args.items():
+            kind = type(value)
+            if type(key) is not str:
+                return json_text(args)
+            if kind is int and -SAFE_INTEGER <= value < SAFE_INTEGER:
+                text = repr(value)
+            elif value is None:
+                text = "null"
+            elif kind is float and SMALLEST <= value <= LARGEST:
+                text = repr(value)
+            elif kind is str:
+                text = texts.get(value) or self._text(value)
+            else:
+                text = self._value(value)
+            parts.append(f"{texts.get(key) or self._text(key)}:{text}")
+        return f"{{{','.join(parts)}}}"
+
+    def _text(self, text: str) -> str:
+        if len(self._texts) >= REMEMBERED:
+            self._texts.clear()
+        made = self._texts[text] = json_text(text)
+        return made
+
+    def _value(self, value: Any) -> str:
+        if type(value) is not list:
+            return json_text(value, DEPTH - 1)
+        known = self._values.get(id(value))
+        if known is not None:
+            return known[1]
+        if len(self._values) >= REMEMBERED:
+            self._values.clear()
+        made = json_text(value, DEPTH - 1)
+        self._values[id(value)] = (value, made)
+        return made
 
 
 def text_of(name: Any) -> str:

@@ -10,31 +10,46 @@ and cost one attribute and one integer test while nothing is recorded::
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from operator import index
-from typing import Any
+from typing import NamedTuple
 
-from opbench.errors import StateError, TraceError
+from opbench.errors import StateError
+from opbench.profiler.buffer import CAPACITY, Buffer, parse_bounds
 from opbench.profiler.clock import Clock, ClockAnchor, take_anchor
-from opbench.profiler.events import RawEvent, Trace, build_events, join_names
+from opbench.profiler.cost import Cost
+from opbench.profiler.emit import Emitter, Mark, Sink, Thread
+from opbench.profiler.events import Trace, join_names
+from opbench.profiler.listeners import Listener, Listeners
 from opbench.profiler.modes import Mode, parse_modes
+from opbench.profiler.price import empty_span_ns
+from opbench.profiler.raw import RawEvent, build_events, whole_arrows
 
-__all__ = ["RECORDER", "Profiler"]
+__all__ = ["RECORDER", "Profiler", "Unsent"]
 
 PROCESS_NAME = "opbench"
 
 
-class _Thread(threading.local):
-    """What is remembered per thread, asked anew in each run: the number costs a system call."""
+class Unsent(NamedTuple):
+    """What a file that grows with the window needs to know; see `Trace` for most of it."""
 
-    run = 0  # the run in which the thread made itself known
-    tid = 0
+    raw: list[RawEvent]
+    up_to: int
+    there: int
+    window: tuple[int, int]
+    pauses: list[tuple[int, int]]
+    modes: Mode
+    owner: str
+    anchor: ClockAnchor
+    names: dict[int, str]
+    marks: list[Mark]
+    groups: dict[str, int]
+    dropped: int
+    cost: Cost
 
 
-class Profiler:
+class Profiler(Emitter):
     """Records events between `run` and `stop`.
 
     `run`, `stop`, `pause` and `resume` are transitions: one at a time, each refused with a
@@ -42,51 +57,54 @@ class Profiler:
     at any time, also from finalizers and signal handlers.
 
     An event is in the trace if it was emitted while recording and **began** after the last `run` or
-    `resume`: nothing reaches in from outside the window. What is emitted before `stop` takes hold
-    is in the trace; the lock decides, with or without a global interpreter lock.
+    `resume`: nothing reaches in from outside the window. An emit that has returned before `stop` or
+    `snapshot` takes hold is in the trace, with or without a global interpreter lock; of one that is
+    under way in another thread at that moment, the whole event is or is not.
 
     Attributes:
-        mask: the modes being recorded, as a plain integer; 0 while stopped or paused.
-        clock: the clock of all events, ns.
-        iteration: the iteration being recorded, or None; emit points copy it.
         owner: who called `run`, or None.
-        capacity: events one window can hold; what comes later is counted as dropped. Iterations and
-            calls are kept beyond it: there are as many as the window has iterations.
+        bounds: how many events one window holds, and which stay when there are more; what does not
+            is counted as dropped.
+        python_memory: whether a window in mode memory counts what Python allocates; set by whoever
+            opens it, and looked at by the probes.
+        worker_record_ns: the price of a record that a worker of a parallel kernel writes, set by
+            whoever timed one; None until then.
     """
 
     def __init__(
         self,
         clock: Clock = time.perf_counter_ns,
         wall_clock: Clock = time.time_ns,
-        capacity: int = 1_000_000,
+        capacity: int = CAPACITY,
+        keep: str = "oldest",
+        price: Callable[[], float] = empty_span_ns,
     ) -> None:
-        self.clock = clock
-        self.capacity = capacity
+        super().__init__(clock)
+        self._price = price
+        self.bounds = parse_bounds(capacity, keep)
+        self.worker_record_ns: float | None = None
         self._wall_clock = wall_clock
         self._synchronisers: list[Callable[[], object]] = []
-        self._runs = 0
-        self._thread = _Thread()
+        self._listeners = Listeners()
         self._reset()
 
     def _reset(self) -> None:
-        # Re-entrant, since a finalizer or a signal handler may emit inside an emit of its thread.
-        self._lock = threading.RLock()
+        self._forget_window()
         self._transition = ""
-        self.mask = 0
-        self.iteration: int | None = None
         self.owner: str | None = None
+        self.python_memory = False
         self._modes = Mode(0)
+        self._span_ns = 0.0
+        self._thread = Thread()
         self._anchor = ClockAnchor(0, 0)
         self._opened: int | None = None  # when the window opened, None while stopped
-        self._since: int | None = None  # when recording last began, None while stopped or paused
         self._paused_at = 0
         self._forget()
 
     def _forget(self) -> None:
-        self._events: list[RawEvent] = []
-        self._dropped = 0
+        self._buffer = Buffer(self.bounds)
         self._pauses: list[tuple[int, int]] = []
-        self._names: dict[int, list[str]] = {}
+        self._names = {}
 
     # state
 
@@ -98,12 +116,12 @@ class Profiler:
     @property
     def paused(self) -> bool:
         """Whether a window is open, and recording suspended."""
-        return self._opened is not None and self._since is None
+        return self._opened is not None and self._sink is None
 
     @property
     def recording(self) -> bool:
         """Whether events are being recorded: running and not paused."""
-        return self._since is not None
+        return self._sink is not None
 
     def add_synchroniser(self, synchronise: Callable[[], object]) -> None:
         """Have every transition call this first; it waits for all pending work.
@@ -111,6 +129,29 @@ class Profiler:
         An exception from it (a keyboard interrupt, say) leaves the state as it was.
         """
         self._synchronisers.append(synchronise)
+
+    def add_listener(self, listener: Listener) -> None:
+        """Have it told of each transition after it took effect; see `Listener`.
+
+        What it raises does not stop the transition and is reported once, as a RuntimeWarning.
+        """
+        self._listeners.add(listener)
+
+    def configure(self, *, capacity: int = CAPACITY, keep: str = "oldest") -> None:
+        """Say how many events a window holds, and whether the oldest or the newest stay.
+
+        Raises:
+            ConfigError: no positive whole number, or another word.
+            StateError: a window is open.
+        """
+        bounds = parse_bounds(capacity, keep)
+        with self._lock:
+            if self._opened is not None:
+                raise StateError(
+                    f"cannot configure the profiler: its state is 'run', its owner {self.owner!r}; "
+                    "stop it first"
+                )
+            self.bounds = bounds
 
     def run(self, modes: str | int | Mode, owner: str) -> None:
         """Open a window.
@@ -124,15 +165,20 @@ class Profiler:
             ConfigError: an unknown mode.
         """
         wanted = parse_modes(modes, "run()")
-        with self._changing("run", owner), self._lock:
-            self._forget()
-            self._runs += 1
-            self._modes = wanted
-            self.owner = owner
-            self.iteration = None
-            self._anchor = take_anchor(self.clock, self._wall_clock)
-            self._opened = self._since = self.clock()
-            self.mask = int(wanted)
+        span_ns = self._price()  # before the window: nothing of it is recorded
+        with self._changing("run", owner):
+            with self._lock:
+                self._forget()
+                self._thread = Thread()
+                self._modes = wanted
+                self._span_ns = span_ns
+                self.owner = owner
+                self.iteration = None
+                self._anchor = take_anchor(self.clock, self._wall_clock)
+                self._opened = self.clock()
+                self._open_sink = self._sink = self._sink_since(self._opened)
+                self.mask = int(wanted)
+            self._listeners.tell("run", wanted)
 
     def stop(self, owner: str, *, wait: bool = True) -> Trace:
         """Close the window and hand over what it recorded.
@@ -150,15 +196,18 @@ class Profiler:
             with self._lock:
                 end = self.clock()
                 freeze = self._take(end)
-                if self._since is not None:
+                if self._sink is not None:
                     self._paused_at = end
-                    self._since = None
+                    self._sink = None
                 self.mask = 0
             # Freezing a million events takes a second. An interrupt in it finds the window paused
             # and whole, so that another stop can take it.
             trace = freeze()
+            self._listeners.tell("stop", self._modes)
             with self._lock:
+                self._open_sink = None
                 self._opened = None
+                self._marks = {}
                 self.owner = None
                 self.iteration = None
                 self._forget()
@@ -180,10 +229,12 @@ class Profiler:
         Raises:
             StateError: no window is open, or it is paused already.
         """
-        with self._changing("pause"), self._lock:
-            self.mask = 0
-            self._paused_at = self.clock()
-            self._since = None
+        with self._changing("pause"):
+            with self._lock:
+                self.mask = 0
+                self._paused_at = self.clock()
+                self._sink = None
+            self._listeners.tell("pause", self._modes)
 
     def resume(self) -> None:
         """Record again after `pause`.
@@ -191,98 +242,20 @@ class Profiler:
         Raises:
             StateError: no window is open, or it is not paused.
         """
-        with self._changing("resume"), self._lock:
-            self._since = self.clock()
-            self._pauses.append((self._paused_at, self._since))
-            self.mask = int(self._modes)
+        with self._changing("resume"):
+            with self._lock:
+                since = self.clock()
+                self._pauses.append((self._paused_at, since))
+                self._sink = self._sink_since(since)
+                self.mask = int(self._modes)
+            self._listeners.tell("resume", self._modes)
 
     def detach(self) -> None:
         """Forget the window: a forked child shares neither the parent's threads nor its file."""
         self._reset()
 
-    # events
-
-    def complete(
-        self,
-        name: str,
-        category: str,
-        start_ns: int,
-        end_ns: int,
-        args: dict[str, Any] | None = None,
-        *,
-        across_pauses: bool = False,
-    ) -> None:
-        """Record a slice of the calling thread.
-
-        Args:
-            name: what groups in a viewer.
-            category: the mode's name, ``iteration`` or ``call``.
-            start_ns: when it began, by `clock`.
-            end_ns: when it ended.
-            args: plain JSON values; kept, not copied, so pass a fresh dictionary and no arrays.
-            across_pauses: keep a slice that reaches over a pause, as an iteration does; it must
-                still have begun inside the window. Such a slice finds room in a full buffer too.
-
-        Raises:
-            TraceError: it ends before it starts, or a time is no whole number.
-        """
-        try:
-            start_ns, end_ns = index(start_ns), index(end_ns)
-        except TypeError:
-            raise TraceError(
-                f"slice {name!r} has the times {start_ns!r} and {end_ns!r}, but nanoseconds are "
-                "whole numbers; take both times from the recorder's clock"
-            ) from None
-        if end_ns < start_ns:
-            raise TraceError(
-                f"slice {name!r} ends {start_ns - end_ns} ns before it starts; "
-                "take both times from the recorder's clock"
-            )
-        self._append("X", name, category, start_ns, end_ns - start_ns, args, across_pauses)
-
-    def counter(self, name: str, values: Mapping[str, float], category: str = "memory") -> None:
-        """Record the present values of a quantity.
-
-        Args:
-            name: the quantity; one per name.
-            values: series to number; copied. A value that is no finite number is left out and
-                counted as dropped when the window closes, since it would hang a viewer.
-            category: the mode's name.
-        """
-        self._append("C", name, category, self.clock(), 0, dict(values), False)
-
-    def instant(self, name: str, category: str, args: dict[str, Any] | None = None) -> None:
-        """Record a moment of the calling thread; `args` as in `complete`."""
-        self._append("i", name, category, self.clock(), 0, args, False)
-
-    def _append(
-        self,
-        phase: str,
-        name: str,
-        category: str,
-        start: int,
-        duration: int,
-        args: dict[str, Any] | None,
-        across_pauses: bool,
-    ) -> None:
-        thread = self._thread
-        with self._lock:
-            since = self._opened if across_pauses else self._since
-            if since is None or start < since:
-                return
-            if len(self._events) >= self.capacity and not (across_pauses or category == "call"):
-                self._dropped += 1
-                return
-            if thread.run != self._runs:
-                self._introduce(thread)
-            self._events.append((phase, name, category, start, duration, thread.tid, args))
-
-    def _introduce(self, thread: _Thread) -> None:
-        """Note number and name of a thread at its first event of a run."""
-        thread.tid = threading.get_native_id()
-        thread.run = self._runs
-        name = str(threading.current_thread().name) or f"thread {thread.tid}"
-        self._names.setdefault(thread.tid, []).append(name)
+    def _sink_since(self, since: int) -> Sink:
+        return self._buffer.events, self._buffer.limit, since, self._thread, self._buffer
 
     # transitions
 
@@ -327,33 +300,88 @@ class Profiler:
             return f"{described}; pause it first" * self.recording
         return f"{described}; only its owner can {verb} it" if asker != self.owner else ""
 
+    def _thread_names(self) -> dict[int, str]:
+        # Of a copy, which is made in one step: a collection in the middle may run a probe that
+        # emits, and makes this thread known, under the lock that it holds already.
+        return {tid: join_names(known) for tid, known in self._names.copy().items()}
+
     def _take(self, end: int) -> Callable[[], Trace]:
         """Hold on to the window's content under the lock; freeze it outside."""
-        events, dropped, modes, anchor = self._events[:], self._dropped, self._modes, self._anchor
-        names = {tid: join_names(known) for tid, known in self._names.items()}
+        modes, anchor, groups = self._modes, self._anchor, self._groups
+        names = self._thread_names()
         pauses = tuple(self._pauses)
         if self._opened is None:
             raise StateError("the window is closed")
         if self.paused:
             pauses += ((self._paused_at, end),)
         window = (self._opened, end)
+        events, dropped = self._buffer.taken()
+        spilled = self._buffer.spilled
+        cost = Cost(self._span_ns, self.worker_record_ns)
 
         def freeze() -> Trace:
             pid = os.getpid()
-            frozen, not_finite = build_events(events, pid)
+            built = whole_arrows(build_events(events, pid, groups))
+            process_names = {pid: PROCESS_NAME}
+            thread_names = {(pid, tid): name for tid, name in names.items()}
+            for (process, number), lane in built.lanes.items():
+                process_names[process] = lane.group
+                thread_names[process, number] = lane.name
             return Trace(
-                events=frozen,
+                events=built.events,
                 modes=modes,
                 windows=(window,),
-                dropped=dropped + not_finite,
+                dropped=dropped + built.lost,
                 anchor=anchor,
-                process_names={pid: PROCESS_NAME},
-                thread_names={(pid, tid): name for tid, name in names.items()},
+                process_names=process_names,
+                thread_names=thread_names,
                 metadata={},
                 pauses=pauses,
+                spilled=spilled,
+                cost=cost,
             )
 
         return freeze
+
+    # what a continuous dump takes
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Tell it no more; harmless if it is not told anyway."""
+        self._listeners.remove(listener)
+
+    def unsent(self, most: int) -> Unsent | None:
+        """What the open window has recorded and no file holds yet; None while stopped."""
+        with self._lock:
+            if self._opened is None:
+                return None
+            now = self.clock()
+            pauses = self._pauses + ([(self._paused_at, now)] if self.paused else [])
+            raw, up_to = self._buffer.unsent(most)
+            return Unsent(
+                raw=raw,
+                up_to=up_to,
+                there=self._buffer.gone + len(self._buffer.events),
+                window=(self._opened, now),
+                pauses=pauses,
+                modes=self._modes,
+                owner=str(self.owner),
+                anchor=self._anchor,
+                names=self._thread_names(),
+                marks=list(self._marks.copy().values()),
+                groups=self._groups,
+                dropped=self._buffer.dropped,
+                cost=Cost(self._span_ns, self.worker_record_ns),
+            )
+
+    @property
+    def half_full(self) -> bool:
+        """Whether half of the buffer waits to be written."""
+        return 2 * (len(self._buffer.events) - self._buffer.sent) >= self._buffer.limit
+
+    def mark_sent(self, up_to: int) -> None:
+        """A file holds what `unsent` gave."""
+        with self._lock:
+            self._buffer.mark_sent(up_to)
 
 
 RECORDER = Profiler()

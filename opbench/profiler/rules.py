@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from sys import intern
 from typing import Any, NamedTuple
 
 from opbench.profiler.foreign import (
@@ -45,6 +46,8 @@ EXACT_MICROSECONDS = 2**43  # from there on a double is coarser than 1 ns
 END_OF_TIME = 2**63  # ns, in Perfetto's clock
 
 Event = Mapping[str, Any]
+# When, the event's position, whether it is a B, its name.
+Edge = tuple[int, int, bool, str]
 
 
 class Problem(NamedTuple):
@@ -73,12 +76,14 @@ class Slice(NamedTuple):
 class EventRules:
     """Judges a list of events: each alone, then those that share a lane or an id."""
 
-    def __init__(self, events: list[Any]) -> None:
+    def __init__(self, events: Iterable[Any]) -> None:
+        self.total = 0  # events judged so far
+        self.seen = 0  # those of them that are no metadata
         self._events = events
         self._slices: dict[tuple[str, str], list[Slice]] = {}
         self._covered: dict[tuple[str, str], list[tuple[int, int]]] = {}
         self._flows: dict[tuple[str, str, str], list[tuple[int, Event]]] = {}
-        self._begun: dict[tuple[str, str], list[tuple[int, int, Event]]] = {}
+        self._begun: dict[tuple[str, str], list[Edge]] = {}
         self._alone: dict[str, Callable[[int, Event], Iterator[Problem]]] = {
             "X": self._slice,
             "B": self._begin_end,
@@ -98,9 +103,11 @@ class EventRules:
     def problems(self) -> Iterator[Problem]:
         """Everything that is wrong, event by event and then lane by lane."""
         for position, event in enumerate(self._events):
+            self.total += 1
             if not isinstance(event, Mapping):
                 yield _at(position, "event", f"is no object but {type(event).__name__}")
                 continue
+            self.seen += event.get("ph") != "M"
             yield from self._common(position, event)
             judge = self._alone.get(_text(event.get("ph")))
             if judge is not None:
@@ -152,7 +159,8 @@ class EventRules:
         start = number(event.get("ts"))
         if start is not None:
             lane = self._begun.setdefault(_lane(event), [])
-            lane.append((nanoseconds(start), position, event))
+            name = intern(_text(event.get("name")))
+            lane.append((nanoseconds(start), position, event["ph"] == "B", name))
         return iter(())
 
     def _counter(self, position: int, event: Event) -> Iterator[Problem]:
@@ -334,12 +342,11 @@ def _crossings(slices: list[Slice]) -> Iterator[Problem]:
         previous = piece
 
 
-def _pairs(begun: list[tuple[int, int, Event]], slices: list[Slice]) -> Iterator[Problem]:
+def _pairs(begun: list[Edge], slices: list[Slice]) -> Iterator[Problem]:
     """What is wrong with a lane's B and E events; each good pair is added to the slices."""
     open_events: list[tuple[int, int, str]] = []
-    for at, position, event in sorted(begun, key=lambda entry: entry[:2]):
-        name = _text(event.get("name"))
-        if event["ph"] == "B":
+    for at, position, begins, name in sorted(begun, key=lambda edge: edge[:2]):
+        if begins:
             open_events.append((at, position, name))
         elif not open_events:
             yield _at(position, "begin-end", "an end without a beginning; Perfetto counts a loss")

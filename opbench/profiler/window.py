@@ -1,4 +1,4 @@
-"""The iterations between run and stop."""
+"""The iterations between run and stop, and what drives the recorder through such steps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,81 @@ from operator import index
 from types import TracebackType
 
 from opbench.errors import WindowError
+from opbench.profiler.doors import WINDOWS
 from opbench.profiler.events import Trace
 from opbench.profiler.modes import Mode, parse_modes
 from opbench.profiler.profiler import Profiler
 
-__all__ = ["IterationWindow"]
+__all__ = ["IterationWindow", "Steps"]
+
+
+class Steps:
+    """Windows of a recorder one after the other, with a slice for each step in them.
+
+    Autostart's window gives way to each. A forked child has none of it: what its parent opened is
+    its parent's to close.
+    """
+
+    def __init__(self, recorder: Profiler, owner: str) -> None:
+        self._recorder = recorder
+        self._owner = owner
+        self._process = 0  # the one whose window is open, or 0
+        self._step = 0
+        self._start: int | None = None  # when the step's slice began, None outside of one
+        self._mark = 0  # what tells a growing file that the slice is open
+
+    @property
+    def open(self) -> bool:
+        """Whether there is a window; a child has its parent's, and cannot close it."""
+        return self._process != 0
+
+    @property
+    def inside(self) -> bool:
+        """Whether a step is under way."""
+        return self._start is not None
+
+    def open_window(self, modes: Mode) -> None:
+        """Open one; errors as those of `Profiler.run`."""
+        WINDOWS.give_way(self._recorder)
+        try:
+            self._recorder.run(modes, self._owner)
+        except BaseException:
+            WINDOWS.go_on(self._recorder)
+            raise
+        self._process = os.getpid()
+
+    def close_window(self) -> Trace | None:
+        """Close it, if there is one; its trace, None in a forked child.
+
+        An interrupt leaves it open, so that another try can close it.
+        """
+        trace = None
+        if self._process == os.getpid():
+            trace = self._recorder.stop(self._owner)
+            WINDOWS.go_on(self._recorder)
+        self._process = 0
+        return trace
+
+    def begin(self, step: int) -> None:
+        """The step begins; what is recorded from now on carries its number."""
+        self._step = self._recorder.iteration = step
+        self._start = self._recorder.clock()
+        self._mark = self._recorder.mark_open(f"iteration {step}", "iteration", self._start)
+
+    def end(self) -> None:
+        """Record the slice of the step that is under way, if there is one."""
+        if self._start is None:
+            return
+        start, self._start = self._start, None
+        self._recorder.mark_closed(self._mark)
+        self._recorder.complete(
+            f"iteration {self._step}",
+            "iteration",
+            start,
+            self._recorder.clock(),
+            {"iteration": self._step},
+            across_pauses=True,
+        )
 
 
 class IterationWindow:
@@ -75,18 +145,15 @@ class IterationWindow:
         self.trace: Trace | None = None
         self._recorder = recorder
         self._modes = parse_modes(modes, source)
-        self._owner = owner or "iteration window"
+        self._steps = Steps(recorder, owner or "iteration window")
         self._reached = -1  # the last iteration that was begun
-        self._start: int | None = None  # when the iteration's slice began, None outside of one
-        self._open = False
-        self._process = 0  # the one that opened the recorder
         self._closed = False
 
     def __iter__(self) -> Iterator[int]:
         return self
 
     def __next__(self) -> int:
-        self._end_slice()
+        self._steps.end()
         following = self._reached + 1
         if following >= self.end:
             self._close_recorder()
@@ -94,9 +161,9 @@ class IterationWindow:
             raise StopIteration
         self._reached = following
         if following == self.begin:
-            self._open_recorder()
-        if self._open:
-            self._begin_slice(following)
+            self._steps.open_window(self._modes)
+        if self._steps.open:
+            self._steps.begin(following)
         return following
 
     @contextmanager
@@ -109,14 +176,8 @@ class IterationWindow:
         Raises:
             WindowError: the index is not a following one, or beyond the iterations.
         """
-        if (
-            self._closed
-            or self._start is not None
-            or not self._reached < iteration < self.iterations
-        ):
-            state = (
-                "one is open" if self._start is not None else f"the last one was {self._reached}"
-            )
+        if self._closed or self._steps.inside or not self._reached < iteration < self.iterations:
+            state = "one is open" if self._steps.inside else f"the last one was {self._reached}"
             raise WindowError(
                 f"iteration {iteration} of {self.iterations} cannot begin: "
                 f"{'the window is closed' if self._closed else state}; "
@@ -126,11 +187,11 @@ class IterationWindow:
         if not self.begin <= iteration < self.end:
             yield
             return
-        if not self._open:
-            self._open_recorder()
+        if not self._steps.open:
+            self._steps.open_window(self._modes)
         elif self._recorder.paused:
             self._recorder.resume()
-        self._begin_slice(iteration)
+        self._steps.begin(iteration)
         try:
             yield
         except BaseException:
@@ -159,43 +220,17 @@ class IterationWindow:
         with suppress(Exception):  # the user's own exception is the one to see
             self.close()
 
-    def _open_recorder(self) -> None:
-        self._recorder.run(self._modes, self._owner)
-        self._process = os.getpid()
-        self._open = True
-
     def _close_recorder(self) -> None:
-        self._end_slice()
-        if not self._open:
-            return
-        # In a forked child the recorder was detached; the window is its parent's to close.
-        if self._process == os.getpid():
-            self.trace = self._recorder.stop(self._owner)
-        self._open = False
+        self._steps.end()
+        if self._steps.open:
+            self.trace = self._steps.close_window()
 
     def _leave_slice(self, iteration: int) -> None:
-        self._end_slice()
+        self._steps.end()
         if iteration + 1 == self.end:
             self._close_recorder()
-        elif self._open and self._recorder.recording:
+        elif self._steps.open and self._recorder.recording:
             self._recorder.pause()
-
-    def _begin_slice(self, iteration: int) -> None:
-        self._recorder.iteration = iteration
-        self._start = self._recorder.clock()
-
-    def _end_slice(self) -> None:
-        if self._start is None:
-            return
-        self._recorder.complete(
-            f"iteration {self._reached}",
-            "iteration",
-            self._start,
-            self._recorder.clock(),
-            {"iteration": self._reached},
-            across_pauses=True,
-        )
-        self._start = None
 
 
 def _checked(iterations: int, begin: int, end: int, source: str) -> tuple[int, int, int]:

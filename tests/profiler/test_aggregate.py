@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from opbench.profiler import OperatorTotal, operator_totals
+from opbench.profiler import OperatorTotal, aggregate, operator_totals
 
 
 @pytest.fixture
@@ -59,3 +59,13 @@ def test_an_instance_name_counts_under_its_operator(recorder, clock):
         recorder.complete(layer, "symbolic", start, clock.advance(5), {"operator": "dot"})
     (row,) = operator_totals(recorder.stop("test"))
     assert (row.name, row.count) == ("dot", 2)
+
+
+def test_a_slice_that_crosses_its_parent_covers_the_one_outside_too(recorder):
+    recorder.run(15, "test")
+    at = recorder.clock()
+    for name, start, end in (("outer", 0, 20), ("inner", 5, 15), ("crossing", 10, 18)):
+        recorder.complete(name, "event", at + start, at + end)
+    recorder.complete("last", "event", at + 18, at + 19)
+    found = {row.name: row.self_total for row in aggregate(recorder.stop("test"))}
+    assert found == {"outer": 6, "inner": 5, "crossing": 8, "last": 1}

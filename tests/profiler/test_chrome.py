@@ -69,11 +69,11 @@ def test_the_text_follows_the_rule_card_to_the_letter():
         '{"ph":"M","name":"process_name","pid":7,"args":{"name":"opbench"}},',
         '{"ph":"M","name":"thread_name","pid":7,"tid":8,"args":{"name":"MainThread"}},',
         (
-            '{"ph":"X","name":"dot","cat":"imperative","pid":7,"ts":12.345,"tid":8,'
+            '{"ph":"X","name":"dot","cat":"imperative","pid":7,"tid":8,"ts":12.345,'
             '"dur":1000.007,"args":{"flop":3,"iteration":null}},'
         ),
         '{"ph":"C","name":"live","cat":"memory","pid":7,"ts":13.000,"args":{"cpu":4.5}},',
-        '{"ph":"i","name":"alloc","cat":"memory","pid":7,"ts":13.001,"tid":8,"s":"t","args":{}}',
+        '{"ph":"i","name":"alloc","cat":"memory","pid":7,"tid":8,"ts":13.001,"s":"t","args":{}}',
         "]}",
     ]
 

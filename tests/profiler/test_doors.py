@@ -100,8 +100,7 @@ def test_each_call_replaces_the_whole_configuration(session, recorder, clock, he
         ({"profile_api": None}, "profile_api must be True or False, not None"),
         ({"profile_mem": True, "profile_memory": True}, "'profile_memory' is given twice"),
         ({"profile_api": True, "profile-api": True}, "'profile_api' is given twice"),
-        ({"continuous_dump": True}, "continuous_dump is not there yet in opbench"),
-        ({"aggregate_stats": True}, "aggregate_stats is not there yet in opbench"),
+        ({"aggregate_stats": "yes"}, "aggregate_stats must be True or False, not 'yes'"),
         ({"continuous_dump": "no"}, "continuous_dump must be True or False"),
         ({"dump_period": 0}, "dump_period must be more than 0 seconds and under 1e9, not 0"),
         ({"dump_period": float("nan")}, "dump_period must be more than 0 seconds"),
@@ -381,7 +380,7 @@ def test_a_window_recorded_while_another_thread_dumps_is_not_lost(
         write(trace, path)
 
     window(session, clock, "a")
-    monkeypatch.setattr("opbench.profiler.doors.write", slow)
+    monkeypatch.setattr("opbench.profiler.continuous.write", slow)
     dumper = threading.Thread(target=session.dump)
     dumper.start()
     assert writing.wait(60)
@@ -405,7 +404,7 @@ def test_a_window_that_a_signal_records_in_the_middle_of_a_dump_is_not_lost(
         write(trace, path)
 
     window(session, clock, "a")
-    monkeypatch.setattr("opbench.profiler.doors.write", interrupted)
+    monkeypatch.setattr("opbench.profiler.continuous.write", interrupted)
     session.dump()
     assert names(here / "profile.json") == ["a"]
     session.write_at_exit()
@@ -451,7 +450,7 @@ def test_at_exit_an_error_of_any_kind_is_one_sentence(session, clock, capsys, mo
         raise RuntimeError("interpreter is going down")
 
     window(session, clock, "a")
-    monkeypatch.setattr("opbench.profiler.doors.write", broken)
+    monkeypatch.setattr("opbench.profiler.continuous.write", broken)
     session.write_at_exit()
     told = capsys.readouterr().err
     assert told == "opbench: the trace is lost: interpreter is going down\n"
@@ -509,3 +508,45 @@ def test_the_module_functions_drive_the_process_recorder(here, monkeypatch):
     assert profiler.state() == "stop"
     assert names(here / "t.json") == ["a", "b"]
     WINDOWS.detach()
+
+
+# ---- what Python allocates, and whose profiler is meant
+
+
+def test_what_python_allocates_is_asked_for_in_one_window(session, recorder):
+    seen = []
+
+    class Listener:
+        def opened(self, modes):
+            seen.append(recorder.python_memory)
+
+        def closed(self):
+            pass
+
+    recorder.add_listener(Listener())
+    session.set_config(profile_memory=True, profile_memory_python=True)
+    session.set_state("run")
+    session.set_state("stop")
+    recorder.run("memory", "somebody else")
+    with pytest.raises(StateError, match="somebody else"):
+        session.set_state("run")
+    recorder.stop("somebody else")
+    recorder.run("memory", "somebody else")
+    recorder.stop("somebody else")
+    assert seen == [True, False, False]
+
+
+def test_what_python_allocates_needs_mode_memory(session):
+    with pytest.raises(ConfigError, match="set profile_memory=True too"):
+        session.set_config(profile_symbolic=True, profile_memory_python=True)
+
+
+@pytest.mark.parametrize("call", ["set_state", "pause", "resume", "dump"])
+def test_mxnets_profile_process_is_taken_and_a_server_refused(call, here):
+    door = getattr(profiler, call)
+    with pytest.raises(ConfigError, match="needs a distributed engine"):
+        door(profile_process="server")
+    with pytest.raises(ConfigError, match="did you mean 'worker'"):
+        door(profile_process="wroker")
+    with pytest.raises(StateError):  # nothing is open, and nothing was recorded
+        door(profile_process="worker")
