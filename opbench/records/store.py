@@ -12,7 +12,7 @@ from typing import Any
 
 from opbench.errors import RecordError
 from opbench.records.environment import Environment
-from opbench.records.record import SCHEMA_VERSION
+from opbench.records.launches import SCHEMA_VERSION
 from opbench.records.strict import strict_json
 
 __all__ = ["new_launch_id", "opbench_block", "runs", "save_run"]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opbench.report.table import Column, Style, full_width, table_lines
+from opbench.report.table import Column, Style, full_width, least_width, table_lines
 from opbench.units import format_seconds, significant
 
 __all__ = ["BenchmarkRow", "section_lines", "section_title"]
 
 DASH = "–"
 GIGA = 1e9
+SMALLEST_SHARE = 0.01  # below which a share is said to be less
+MEMORY_MARK = "mem"
+PEAK = "of peak"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,8 @@ class BenchmarkRow:
         label: what the first column says.
         median: seconds of one call; None for a trace without statistics.
         flop: operations of one call.
+        of_peak: the share of the machine's roof: 1 is all that it can do.
+        bound: what that roof is: ``compute`` or ``memory``.
         ratio: the reference's median over ours: above 1 we are faster.
         overhead: seconds over the kernel on the same operands, for the other forms.
         trace: path of the trace.
@@ -33,6 +38,8 @@ class BenchmarkRow:
     label: str
     median: float | None = None
     flop: int | None = None
+    of_peak: float | None = None
+    bound: str | None = None
     ratio: float | None = None
     overhead: float | None = None
     trace: str | None = None
@@ -47,6 +54,14 @@ class BenchmarkRow:
             return DASH
         value = self.flop / self.median / GIGA
         return significant(value, 4 if value >= 1 else 2)
+
+    @property
+    def peak_share(self) -> str:
+        """Percent of the roof, marked where that is the memory's; or a dash."""
+        if self.of_peak is None:
+            return DASH
+        share = f"{100 * self.of_peak:.0f} %" if self.of_peak >= SMALLEST_SHARE else "<1 %"
+        return f"{MEMORY_MARK} {share}" if self.bound == "memory" else share
 
     @property
     def against_numpy(self) -> str:
@@ -79,9 +94,13 @@ def section_lines(rows: Sequence[BenchmarkRow], style: Style) -> list[str]:
             [_median(row) for row in rows],
         ),
         Column("GFLOP/s", [row.gflops for row in rows], droppable=True),
+        Column(PEAK, [row.peak_share for row in rows], droppable=True),
         Column("vs NumPy", [row.against_numpy for row in rows], droppable=True),
     ]
     numbers = [column for column in numbers if _says_something(column)]
+    if least_width(numbers) > style.width:
+        # The first column to go, though not the last in the table.
+        numbers = [column for column in numbers if column.heading != PEAK]
     paths = [row.trace or DASH for row in rows]
     files = [path.rpartition("/")[2] for path in paths]
     lines = []
@@ -109,10 +128,17 @@ def _says_something(column: Column) -> bool:
 
 
 def _legend(rows: Sequence[BenchmarkRow]) -> list[str]:
-    """What the two kinds of entries under "vs NumPy" mean, where there are both."""
-    if not any(row.overhead is not None for row in rows):
-        return []
-    return ["vs NumPy: × is NumPy's time over the kernel's; + or - is the time over the kernel's"]
+    """What the two kinds of entries mean, in a column that has both."""
+    lines = []
+    if any(row.bound == "memory" for row in rows):
+        lines.append(
+            f"{PEAK}: of the multiply-adds; {MEMORY_MARK}: of the bandwidth, the bound there"
+        )
+    if any(row.overhead is not None for row in rows):
+        lines.append(
+            "vs NumPy: × is NumPy's time over the kernel's; + or - is the time over the kernel's"
+        )
+    return lines
 
 
 def _first_calls(rows: Sequence[BenchmarkRow]) -> list[str]:

@@ -9,21 +9,37 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Column", "Style", "cells", "full_width", "middle_cut", "table_lines"]
+__all__ = ["Column", "Style", "cells", "full_width", "least_width", "middle_cut", "table_lines"]
 
 GAP = "   "
 NARROWEST = 12
 _ASCII = str.maketrans(
-    {"×": "x", "²": "^2", "·": "|", "–": "-", "…": "~", "µ": "u", "→": "->", "▲": "^", "▼": "v"}
+    {
+        "×": "x",
+        "²": "^2",
+        "·": "|",
+        "–": "-",
+        "…": "~",
+        "µ": "u",
+        "→": "->",
+        "▲": "^",
+        "▼": "v",
+        "◇": "~",
+        "┊": ":",
+        "├": "|",
+        "┤": "|",
+        "─": "-",
+    }
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Where text goes: how many cells wide it is, and whether it takes more than ASCII."""
+    """Where text goes: how wide it is in cells, whether it takes more than ASCII, and colour."""
 
     width: int = 80
     unicode: bool = True
+    colour: bool = False
 
     def __call__(self, text: str) -> str:
         """``text`` in the characters that the place takes."""
@@ -86,6 +102,12 @@ def full_width(columns: Sequence[Column]) -> int:
     return sum(column.width for column in columns) + len(GAP) * (len(columns) - 1)
 
 
+def least_width(columns: Sequence[Column]) -> int:
+    """Cells that the table takes with its names cut as far as they may be."""
+    widths = (min(column.width, NARROWEST) if column.name else column.width for column in columns)
+    return sum(widths) + len(GAP) * (len(columns) - 1)
+
+
 def table_lines(columns: Sequence[Column], style: Style) -> list[str]:
     """The heading and one line a row, none wider than the style's width where names can be cut.
 
@@ -95,12 +117,7 @@ def table_lines(columns: Sequence[Column], style: Style) -> list[str]:
     shown = [
         Column(style(c.heading), [style(t) for t in c.texts], c.name, c.droppable) for c in columns
     ]
-
-    def least(kept: Sequence[Column]) -> int:
-        widths = (min(c.width, NARROWEST) if c.name else c.width for c in kept)
-        return sum(widths) + len(GAP) * (len(kept) - 1)
-
-    while least(shown) > style.width and any(c.droppable for c in shown):
+    while least_width(shown) > style.width and any(c.droppable for c in shown):
         last = max(index for index, c in enumerate(shown) if c.droppable)
         del shown[last]
     widths = _fitted(shown, style.width)

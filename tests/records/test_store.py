@@ -416,7 +416,7 @@ def test_a_launch_id_needs_time_zone_and_token(moment, token):
 
 def test_importing_the_room_loads_nothing_heavy():
     program = (
-        "import sys, opbench.records, opbench.probes, opbench.launch\n"
+        "import sys, opbench.records, opbench.probes\n"
         "print(sorted({'numpy', 'numba', 'scipy', 'pytest'} & set(sys.modules)))"
     )
     done = subprocess.run(

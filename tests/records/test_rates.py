@@ -1,0 +1,130 @@
+"""How often the verdicts are wrong, on data with known truth; the rules were fixed before.
+
+The trials are those of ``tests/peers/verdict_rates.py``, which prints the whole table.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opbench import records
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "peers"))
+import verdict_rates as rates
+
+TRIALS, POWER_TRIALS = 10_000, 1000
+# None of them was used to choose a rule.
+SEED = 2026
+MODELS = list(rates.MODELS)
+# Launches in two layouts 6 % apart cannot show 5 %, and two modes are no verdict in ``ab``.
+ONE_MODE = [model for model in MODELS if model != "bimodal"]
+
+
+def said(count):
+    """What a failure shows: counts and bound, as the table prints them."""
+    return f"{count.slower} of {count.trials}, 95 % bound {count.bound:.3%}"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_ab_calls_unchanged_code_slower_in_at_most_one_of_five_hundred(model):
+    count = rates.ab_count(model, TRIALS, SEED)
+    print(model, said(count))
+    assert count.trials >= 10_000
+    assert count.bound <= 0.002, said(count)
+    assert count.faster <= 20
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_compare_of_five_launches_calls_unchanged_code_slower_in_at_most_one_of_a_hundred(model):
+    count = rates.compare_count(model, TRIALS, SEED)
+    print(model, said(count))
+    assert count.trials >= 10_000
+    assert count.bound <= 0.01, said(count)
+    assert count.faster <= 100
+    # Controls may withhold verdicts only where the machine does move.
+    withheld = count.incomparable / count.trials
+    assert (withheld > 0.3) if model == "drifting machine" else (withheld < 0.001)
+
+
+@pytest.mark.parametrize("model", ONE_MODE)
+@pytest.mark.parametrize(("slowdown", "found"), [(1.05, 0.70), (1.10, 0.85)])
+def test_ab_finds_slowdowns(model, slowdown, found):
+    count = rates.ab_count(model, POWER_TRIALS, SEED + 1, slowdown)
+    assert count.rate >= found, f"{count.rate:.1%}"
+    assert count.faster == 0
+
+
+def test_a_drift_of_the_machine_moves_no_estimate_of_ab():
+    """The same launches with and without a step of 4 %: the median ratio stays."""
+    draw = np.random.default_rng(SEED)
+    values = rates.noise(draw, (1000, 40), 0.007)
+    at = draw.integers(1, 40, (1000, 1))
+    stepped = values * np.where(np.arange(40) >= at, 1.04, 1.0)
+    moved = []
+    for launches in (values, stepped):
+        base, head = rates.taken_in_turns(np.random.default_rng(1), launches)
+        moved.append([records.median_log_ratio(b, h) for b, h in zip(base, head, strict=True)])
+    change = np.abs(np.subtract(*moved))
+    assert np.median(change) < 0.001
+    assert np.quantile(change, 0.99) < 0.01
+
+
+def test_without_turns_and_controls_the_same_drift_would_alarm():
+    """The models are no straw men: what both rules guard against does happen in them."""
+    draw, alarms = np.random.default_rng(SEED), 0
+    values, _ = rates.drifting(draw, (1000, 10))
+    for row in values:
+        verdict = records.judge_values(row[:5].tolist(), row[5:].tolist(), 0.01).verdict
+        alarms += verdict in {records.Verdict.REGRESSED, records.Verdict.IMPROVED}
+    assert alarms > 100
+
+
+def test_the_models_use_the_value_of_a_launch_that_the_package_uses():
+    draw = random.Random(3)  # noqa: S311 - noise, no secret
+    rounds = [draw.lognormvariate(0, 0.1) for _ in range(25)]
+    ours = rates.lower_quartiles(np.array([rounds]))[0]
+    assert ours == pytest.approx(records.launch_value(rounds), rel=1e-14)
+
+
+def test_turns_take_each_launch_once_and_pair_neighbours():
+    base, head = rates.taken_in_turns(np.random.default_rng(0), np.arange(80.0).reshape(2, 40))
+    assert sorted([*base[0], *head[0]]) == list(range(40))
+    assert set(np.abs(base - head).ravel()) == {1.0}
+
+
+@pytest.mark.parametrize(("count", "trials"), [(0, 1500), (0, 10_000), (3, 1455), (12, 900)])
+def test_the_bound_is_scipys(count, trials):
+    stats = pytest.importorskip("scipy.stats")
+    theirs = stats.binomtest(count, trials, alternative="less").proportion_ci(0.95, "exact").high
+    assert rates.upper_bound(count, trials) == pytest.approx(theirs, rel=1e-9)
+
+
+def test_real_launches_are_there_and_are_what_they_say():
+    names, values = rates.recorded()
+    assert names == ["matmul", "softmax", "sort", "transpose", "numba"]
+    assert values.shape[1] >= 200
+    assert rates.RECORDED.stat().st_size < 300_000
+    assert 10e-6 < values.min() < values.max() < 10e-3
+
+
+def test_on_real_launches_ab_has_no_false_alarm_and_finds_what_is_slower():
+    count, apart = rates.ab_on_real(), rates.ab_on_real(stride=40)
+    print(f"overlapping windows: {said(count)}; apart: {said(apart)}")
+    assert count.trials > 1000
+    assert (count.slower, apart.slower) == (0, 0)
+    assert rates.ab_on_real(1.05).rate > 0.70
+    assert rates.ab_on_real(1.10).rate > 0.85
+
+
+def test_on_real_launches_compare_seldom_alarms():
+    count = rates.compare_on_real()
+    print(said(count))
+    assert count.trials > 1000
+    # Launches that follow each other, without controls: a machine that moves is in it.
+    assert count.rate <= 0.01
+    assert rates.compare_on_real(1.20).rate > 0.7
