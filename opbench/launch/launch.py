@@ -10,16 +10,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from opbench.errors import ConfigError
+from opbench.launch.noise import Noise, noise_between, noise_reading
 from opbench.probes import cpu_busy_elsewhere, cpu_reading
 
-__all__ = ["Launch", "LaunchResult", "run_launch"]
+__all__ = ["Group", "Launch", "LaunchResult", "end_group", "run_launch"]
 
+Group = Callable[[int], contextlib.AbstractContextManager[Any]]
+
+NO_NOISE = Noise()
 _TAIL_BYTES = 16_384
 _KILL_POLLS, _KILL_POLL_S = 200, 0.005
 
@@ -38,6 +42,8 @@ class Launch:
     """More than 0."""
     python: str = sys.executable
     """The interpreter, which decides the installed packages."""
+    scratch: Path | str | None = None
+    """Where its temporary folder is made; None means the system's place for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +63,11 @@ class LaunchResult:
     """The last 16 KiB."""
     busy_elsewhere: float | None
     """Share of all CPUs, 0 to 1, that went to other processes meanwhile; None if not known."""
+    noise: Noise = NO_NOISE
+    """What else went on meanwhile."""
 
 
-def run_launch(launch: Launch) -> LaunchResult:
+def run_launch(launch: Launch, group: Group | None = None) -> LaunchResult:
     """Starts a fresh pytest that runs benchmarks only, and waits for it.
 
     It is driven through pytest-benchmark's own flags and nothing else, so that every revision of
@@ -70,14 +78,20 @@ def run_launch(launch: Launch) -> LaunchResult:
     killed: a test's forgotten server would disturb the next launch. Only a child that leaves the
     group on purpose (``setsid``) escapes.
 
+    Args:
+        launch: what to start.
+        group: is given the number of the process group, and makes the context in which it runs.
+
     Raises:
         ConfigError: the folder or the interpreter is not there, or an argument, a variable or the
             timeout is one that no process can be given.
     """
     _check(launch)
-    with tempfile.TemporaryDirectory(prefix="opbench-launch-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        ended = _run(launch, folder)
+    with tempfile.TemporaryDirectory(
+        prefix="opbench-launch-", dir=launch.scratch, ignore_cleanup_errors=True
+    ) as name:
+        folder = Path(name).resolve()
+        ended = _run(launch, folder, group)
         return LaunchResult(
             exit_code=ended.exit_code,
             timed_out=ended.timed_out,
@@ -86,6 +100,7 @@ def run_launch(launch: Launch) -> LaunchResult:
             stdout=_tail(folder / "stdout"),
             stderr=_tail(folder / "stderr"),
             busy_elsewhere=ended.busy_elsewhere,
+            noise=ended.noise,
         )
 
 
@@ -118,9 +133,10 @@ class _Ended(NamedTuple):
     timed_out: bool
     seconds: float
     busy_elsewhere: float | None
+    noise: Noise
 
 
-def _run(launch: Launch, folder: Path) -> _Ended:
+def _run(launch: Launch, folder: Path, group: Group | None) -> _Ended:
     """The process from start to end.
 
     Its output goes to files. A pipe stays open as long as any grandchild holds it, so reading
@@ -136,6 +152,7 @@ def _run(launch: Launch, folder: Path) -> _Ended:
         *launch.arguments,
     ]
     with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
+        noise = noise_reading()
         before, start = cpu_reading(), time.perf_counter()
         try:
             process = subprocess.Popen(  # noqa: S603 - the caller's own project and interpreter
@@ -152,22 +169,32 @@ def _run(launch: Launch, folder: Path) -> _Ended:
             msg = f"cannot launch {launch.python}: {reason}; name a Python interpreter"
             raise ConfigError(msg) from error
         try:
-            timed_out = False
-            try:
-                exit_code = process.wait(launch.timeout_s)
-            except subprocess.TimeoutExpired:
-                timed_out = True
-                process.kill()
-                exit_code = process.wait()
+            with group(process.pid) if group else contextlib.nullcontext():
+                exit_code, timed_out = _wait(process, launch.timeout_s)
             # At once: killing the group may take a second, which is not the launch's.
             seconds = time.perf_counter() - start
             busy = cpu_busy_elsewhere(before, cpu_reading())
-            return _Ended(exit_code, timed_out, seconds, busy)
+            around = noise_between(noise, noise_reading())
+            return _Ended(exit_code, timed_out, seconds, busy, around)
         finally:
-            # The leader first, and collected: as a zombie it would keep its group alive.
-            process.kill()
-            process.wait()
-            _kill_group(process.pid)
+            end_group(process)
+
+
+def end_group(process: subprocess.Popen[Any]) -> None:
+    """Ends a process that leads a group, and what it left in the group."""
+    # The leader first, and collected: as a zombie it would keep its group alive.
+    process.kill()
+    process.wait()
+    _kill_group(process.pid)
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[int, bool]:
+    """The exit code, and whether the time was up."""
+    try:
+        return process.wait(timeout_s), False
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait(), True
 
 
 def _environment(launch: Launch) -> dict[str, str]:

@@ -1,0 +1,203 @@
+"""Pairs of launches, taken in turns: all files to screen, then the suspects to confirm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from opbench.launch.journal import Journal
+from opbench.launch.schedule import turns
+from opbench.launch.turn import CONFIRM, SCREEN, Turn
+
+__all__ = ["CONFIRM_PAIRS", "SCREEN_PAIRS", "Budget", "Progress", "Stages", "Work"]
+
+SCREEN_PAIRS, CONFIRM_PAIRS = 8, 12
+# A launch may fail now and then; a file whose launches fail twice in a row is given up.
+SPARE_PAIRS, FAILURES = 2, 2
+# What screening leaves of the budget: confirming takes half as many pairs again, of few files.
+RESERVED = 0.25
+
+Work = Mapping[str, Sequence[str]]
+"""By test file, the ids of the benchmarks to measure."""
+Measure = Callable[[int, int, str, str, Sequence[str]], Turn]
+"""Starts one launch: stage, pair, file, side, test ids."""
+
+
+class Progress(Protocol):
+    """Where a session tells how far it is."""
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+
+    def step(self, done: int, planned: int, left_s: float | None, what: str) -> None:
+        """Launches done and planned, and about how many seconds they will still take."""
+
+
+class Budget:
+    """How much time a session may take, from its beginning."""
+
+    def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        """Start the time.
+
+        Args:
+            seconds: all of it; None has no end.
+            clock: seconds from any fixed moment.
+        """
+        self.seconds, self._clock, self._start = seconds, clock, clock()
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds since the beginning."""
+        return self._clock() - self._start
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; infinity without a limit, and below 0 when it is overdrawn."""
+        return float("inf") if self.seconds is None else self.seconds - self.spent_s
+
+    @property
+    def reserve_s(self) -> float:
+        """What screening may not touch."""
+        return 0.0 if self.seconds is None else RESERVED * self.seconds
+
+
+@dataclass
+class _File:
+    """A file within one stage."""
+
+    name: str
+    ids: Sequence[str]
+    good: int = 0
+    attempts: int = 0
+    failed_in_a_row: int = 0
+
+    def finished(self, wanted: int) -> bool:
+        spent = self.attempts >= wanted + SPARE_PAIRS
+        return self.good >= wanted or spent or self.failed_in_a_row >= FAILURES
+
+
+class Stages:
+    """Runs the pairs of a session that the journal does not hold yet."""
+
+    def __init__(
+        self,
+        measure: Measure,
+        journal: Journal,
+        budget: Budget,
+        progress: Progress,
+        seed: int,
+        costs: Mapping[str, float],
+    ) -> None:
+        """Get ready.
+
+        Args:
+            measure: starts one launch and waits for it.
+            journal: holds what was measured, and is given what will be.
+            budget: no pair is begun that would overdraw it.
+            progress: is told after each launch.
+            seed: draws the order within each pair.
+            costs: seconds that a pair of launches of each file will take, as estimated.
+        """
+        self._measure, self._journal, self._budget = measure, journal, budget
+        self._progress, self._seed = progress, seed
+        self._costs = dict(costs)
+
+    def pair_cost(self, file: str, stage: int = SCREEN) -> float:
+        """Seconds that a pair of a file takes: the mean of those measured, or the estimate."""
+        pairs = self._journal.pairs(stage, file) or self._journal.pairs(SCREEN, file)
+        seconds = [sum(turn.seconds for turn in sides.values()) for sides in pairs.values()]
+        return sum(seconds) / len(seconds) if seconds else self._costs.get(file, 0.0)
+
+    def screen(self, work: Work, pairs: int = SCREEN_PAIRS) -> tuple[str, ...]:
+        """Measure every file that the budget holds; the files that it does not.
+
+        Whole files are left out, and not pairs of all of them: a benchmark with half of its pairs
+        cannot be judged at all. The first pair of each tells what it really costs, without the
+        compiling of its warm-up. What was left out by a wrong estimate gets its chance at the end.
+        """
+        possible = [name for name in work if self._fitting([name], pairs)]
+        self._run(SCREEN, {name: work[name] for name in possible}, pairs, attempts=1)
+        waiting = list(work)
+        while waiting:
+            batch = self._fitting(waiting, pairs)
+            if not batch:
+                break
+            self._run(SCREEN, {name: work[name] for name in batch}, pairs)
+            waiting = [name for name in waiting if name not in batch]
+        return tuple(waiting)
+
+    def confirm(self, work: Work, pairs: int = CONFIRM_PAIRS) -> None:
+        """Measure the suspects by fresh pairs, file by file, as far as the budget goes."""
+        for name, ids in work.items():
+            self._run(CONFIRM, {name: ids}, pairs)
+
+    # inside
+
+    def _fitting(self, names: Sequence[str], pairs: int) -> list[str]:
+        """The files, in their order, for which the budget has room."""
+        room = self._budget.left_s - self._budget.reserve_s
+        batch = []
+        for name in names:
+            missing = max(0, pairs - len(self._journal.pairs(SCREEN, name)))
+            cost = missing * self.pair_cost(name)
+            if cost <= room:
+                batch.append(name)
+                room -= cost
+        return batch
+
+    def _run(self, stage: int, work: Work, wanted: int, attempts: int | None = None) -> None:
+        """Pair by pair through all files, so that both sides of a pair lie seconds apart.
+
+        Args:
+            stage: SCREEN or CONFIRM.
+            work: what to measure.
+            wanted: good pairs of each file.
+            attempts: stop after so many pairs of each, good or not.
+        """
+        files = [self._resumed(stage, name, ids) for name, ids in work.items()]
+        order = turns(wanted + SPARE_PAIRS, self._seed + stage)
+        done = 2 * sum(file.good for file in files)
+        planned = 2 * wanted * len(files)
+        while True:
+            open_files = [
+                file
+                for file in files
+                if not file.finished(wanted) and (attempts is None or file.attempts < attempts)
+            ]
+            if not open_files:
+                return
+            least = min(file.attempts for file in open_files)
+            for file in [file for file in open_files if file.attempts == least]:
+                if self.pair_cost(file.name, stage) > self._budget.left_s:
+                    return
+                for side in order[file.attempts]:
+                    self._tell(stage, done, planned, files, wanted, f"{file.name} {side}")
+                    turn = self._measure(stage, file.attempts, file.name, side, file.ids)
+                    self._journal.add(turn)
+                    done += 1
+                self._count(stage, file)
+
+    def _resumed(self, stage: int, name: str, ids: Sequence[str]) -> _File:
+        """A file with what the journal knows of it."""
+        file = _File(name, ids)
+        for _ in self._journal.pairs(stage, name):
+            self._count(stage, file)
+        return file
+
+    def _count(self, stage: int, file: _File) -> None:
+        sides = self._journal.pairs(stage, file.name).get(file.attempts, {})
+        file.attempts += 1
+        if sides and not any(turn.problem for turn in sides.values()):
+            file.good += 1
+            file.failed_in_a_row = 0
+        else:
+            file.failed_in_a_row += 1
+
+    def _tell(
+        self, stage: int, done: int, planned: int, files: Sequence[_File], wanted: int, what: str
+    ) -> None:
+        left = sum(self.pair_cost(f.name, stage) * max(0, wanted - f.good) for f in files)
+        verb = "screening" if stage == SCREEN else "confirming"
+        self._progress.step(done, planned, left, f"{verb} {what}")
