@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from opbench import records
@@ -19,10 +20,10 @@ from opbench.launch.launcher import Judges, Launcher, Run, WarmUp, how_it_ended,
 from opbench.launch.machine import machine_facts, on_cpus
 from opbench.launch.plan import AbOptions, Plan, new_plan, resumed_plan
 from opbench.launch.revision import Repository
-from opbench.launch.selection import Selection, after_warm_up, select
+from opbench.launch.selection import Selection, after_warm_up, places_of, select
 from opbench.launch.selfcheck import SelfCheck, crowded, self_check
 from opbench.launch.side import SIDES, Side, SideOptions, make_side
-from opbench.launch.stages import Budget, Progress, Stages
+from opbench.launch.stages import MOST_TIMES, Budget, Progress, Stages
 from opbench.launch.survey import Survey, misplaced
 from opbench.launch.verdicts import Verdicts
 from opbench.launch.wording import command_line, counted, duration, no_work, wrong_place
@@ -154,13 +155,29 @@ class _Session:
         )
         self._say_plan(selection, stages)
         self.verdicts.left_out = stages.screen(selection.work, self.options.screen_pairs)
+        self._screen_the_noisy(stages)
         suspects = self.verdicts.suspects()
         if suspects:
             count = sum(map(len, suspects.values()))
             self.progress.say(f"{counted(count, 'suspect')}, to be confirmed by fresh pairs")
-        stages.confirm(suspects, self.options.confirm_pairs)
+        for file, ids in suspects.items():
+            # As many times as screening needed; what fresh pairs say has no part in the number.
+            times = math.ceil(self.verdicts.screened(file, ids) / self.options.screen_pairs)
+            stages.confirm({file: ids}, max(1, times) * self.options.confirm_pairs)
         self._explain(sides, stages)
         return self._set()
+
+    def _screen_the_noisy(self, stages: Stages) -> None:
+        """More pairs for what the first ones leave open, as far as the budget goes."""
+        pairs = self.options.screen_pairs
+        for times in range(2, MOST_TIMES + 1):
+            noisy = self.verdicts.too_noisy()
+            if not noisy:
+                return
+            count = counted(sum(map(len, noisy.values())), "benchmark")
+            self.progress.say(f"{count} too noisy to be judged yet, screened by {pairs} more pairs")
+            if not stages.screen_again(noisy, times * pairs):
+                return
 
     def check(self, comparisons: records.ComparisonSet) -> SelfCheck:
         """What equal sides tell of the machine."""
@@ -258,7 +275,7 @@ class _Session:
 
     def _collected(self, sides: Mapping[str, Side]) -> Selection:
         surveys = {}
-        places = _places(self.options.paths, sides)
+        places = places_of(self.options.paths, sides)
         for name, side in sides.items():
             self.progress.step(0, 0, None, f"collecting {name}")
             if self.options.paths and not places[name]:
@@ -351,25 +368,6 @@ class _Session:
             self.progress.say(
                 f"{len(selection.long)} marked long are left out; name one by its id or give --long"
             )
-
-
-def _places(paths: Sequence[str], sides: Mapping[str, Side]) -> dict[str, list[str]]:
-    """For each side the files and folders it has of those that were named.
-
-    pytest would run nothing at all for want of one, and a new file is no mistake.
-
-    Raises:
-        ConfigError: neither side has one of them.
-    """
-    files = list(dict.fromkeys(path.partition("::")[0] for path in paths))
-    found = {
-        name: [file for file in files if (side.cwd / file).exists()] for name, side in sides.items()
-    }
-    missing = [file for file in files if not any(file in those for those in found.values())]
-    if missing:
-        msg = f"neither side has {', '.join(missing)}; name test files, folders or ids"
-        raise ConfigError(msg)
-    return found
 
 
 def _usable(name: str, survey: Survey | None, result: LaunchResult, timeout_s: float) -> Survey:

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from opbench.errors import ConfigError
 from opbench.launch.launcher import WarmUp
-from opbench.launch.side import SIDES
+from opbench.launch.side import SIDES, Side
 from opbench.launch.survey import Item, Survey
 
-__all__ = ["Selection", "after_warm_up", "select"]
+__all__ = ["Selection", "after_warm_up", "places_of", "select"]
 
 _WORDS = 200
 
@@ -73,6 +74,25 @@ def select(
         else:
             (selection.added if side == "base" else selection.removed).append(name)
     return selection
+
+
+def places_of(paths: Sequence[str], sides: Mapping[str, Side]) -> dict[str, list[str]]:
+    """For each side the files and folders it has of those that were named.
+
+    pytest would run nothing at all for want of one, and a new file is no mistake.
+
+    Raises:
+        ConfigError: neither side has one of them.
+    """
+    files = list(dict.fromkeys(path.partition("::")[0] for path in paths))
+    found = {
+        name: [file for file in files if (side.cwd / file).exists()] for name, side in sides.items()
+    }
+    missing = [file for file in files if not any(file in those for those in found.values())]
+    if missing:
+        msg = f"neither side has {', '.join(missing)}; name test files, folders or ids"
+        raise ConfigError(msg)
+    return found
 
 
 def after_warm_up(selection: Selection, warm: Mapping[str, Mapping[str, WarmUp]]) -> Selection:

@@ -11,9 +11,11 @@ from opbench.launch.journal import Journal
 from opbench.launch.schedule import turns
 from opbench.launch.turn import CONFIRM, SCREEN, Turn
 
-__all__ = ["CONFIRM_PAIRS", "SCREEN_PAIRS", "Budget", "Progress", "Stages", "Work"]
+__all__ = ["CONFIRM_PAIRS", "MOST_TIMES", "SCREEN_PAIRS", "Budget", "Progress", "Stages", "Work"]
 
 SCREEN_PAIRS, CONFIRM_PAIRS = 8, 12
+# Where pairs spread too far for any verdict, so many times as many pairs are taken at most.
+MOST_TIMES = 3
 # A launch may fail now and then; a file whose launches fail twice in a row is given up.
 SPARE_PAIRS, FAILURES = 2, 2
 # What screening leaves of the budget: confirming takes half as many pairs again, of few files.
@@ -127,6 +129,16 @@ class Stages:
             self._run(SCREEN, {name: work[name] for name in batch}, pairs)
             waiting = [name for name in waiting if name not in batch]
         return tuple(waiting)
+
+    def screen_again(self, work: Work, pairs: int) -> bool:
+        """Add to the pairs of screening until there are so many, for whole files as ``screen``.
+
+        Returns:
+            Whether the budget had room for any.
+        """
+        batch = self._fitting(list(work), pairs)
+        self._run(SCREEN, {name: work[name] for name in batch}, pairs)
+        return bool(batch)
 
     def confirm(self, work: Work, pairs: int = CONFIRM_PAIRS) -> None:
         """Measure the suspects by fresh pairs, file by file, as far as the budget goes."""

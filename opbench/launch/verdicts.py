@@ -17,6 +17,8 @@ __all__ = ["BIMODAL_SHARE", "Evidence", "Verdicts"]
 
 BIMODAL_SHARE = 0.25
 """Of the launches of a side, the share from which on a benchmark counts as bimodal."""
+NOISY = 2.0
+"""Times the floor: while no smaller change could be seen, screening asks for more pairs."""
 _CHANGED = (records.Verdict.REGRESSED, records.Verdict.IMPROVED)
 
 
@@ -39,6 +41,8 @@ class Evidence:
                 continue  # it was no suspect, so nobody asked for it
             for sides in pairs:
                 lacking = [side for side in SIDES if benchmark not in sides[side].values]
+                if len(lacking) == len(SIDES):
+                    continue  # decided already, so that this pair was for others
                 for side in lacking:
                     self.missing[side] += 1
                 if lacking:
@@ -94,6 +98,36 @@ class Verdicts:
                 if base and records.screen(base, head, self._floor_of(name)):
                     found.setdefault(file, []).append(name)
         return found
+
+    def too_noisy(self) -> dict[str, list[str]]:
+        """By file, what the pairs of screening leave open, since they spread too far.
+
+        Whoever looks at the screen again, with more pairs, suspects a little more often. That
+        costs time and no trust: what is suspected is confirmed by fresh pairs alone.
+        """
+        found: dict[str, list[str]] = {}
+        for file, ids in self.selection.work.items():
+            for name in () if file in self.left_out else ids:
+                evidence, floor = Evidence(self._journal, file, name), self._floor_of(name)
+                base, head = evidence.base[SCREEN], evidence.head[SCREEN]
+                if not base or evidence.bimodal >= BIMODAL_SHARE:
+                    continue
+                one = records.judge_pairs(name, base, head, floor, len(base))
+                undecided = one.verdict is records.Verdict.INCONCLUSIVE
+                seen, least = one.detectable, one.floor
+                if (
+                    undecided
+                    and not records.screen(base, head, floor)
+                    and seen is not None
+                    and least is not None
+                    and seen > NOISY * least
+                ):
+                    found.setdefault(file, []).append(name)
+        return found
+
+    def screened(self, file: str, ids: Sequence[str]) -> int:
+        """Pairs of the first stage, of the benchmark that has most."""
+        return max((Evidence(self._journal, file, name).screened for name in ids), default=0)
 
     def unconfirmed(self) -> list[str]:
         """Suspects for which the budget had too little room, so that they may be anything."""

@@ -142,7 +142,8 @@ def test_the_command_that_measures_the_same_again_holds_what_verdicts_hang_on(me
     result = measured(EQUAL, EQUAL, floor=Floor(0.05), threads=2, paths=(".",))
     commit = project.git("rev-parse", "HEAD")[:12]
     assert result.comparisons.reproduce == (
-        f"opbench ab --base {commit} --exact-base --head {commit} --seed 11 --floor 5% --threads 2 ."
+        f"opbench ab --base {commit} --exact-base --head {commit} --seed 11 --floor 5% "
+        "--threads 2 ."
     )
     assert "--floor" not in measured(None).comparisons.reproduce
 
@@ -420,6 +421,48 @@ def test_a_bimodal_benchmark_is_not_decided(measured, fake):
     assert any(warning.startswith("bimodal") for warning in by_id(result)["t.py::y"].warnings)
     assert result.exit_code() == 0
     assert result.exit_code(strict=True) == 3
+
+
+def noisy(fake, spread, seed=5):
+    """Only ``t.py::y`` is; every launch of it draws its own speed."""
+    draw = random.Random(seed)  # noqa: S311 - noise, no secret
+    fake.noise = lambda side, number, name: draw.lognormvariate(
+        0.0, spread if name == "t.py::y" else 0.004
+    )
+
+
+def test_what_is_too_noisy_for_eight_pairs_gets_more_and_nothing_else_does(measured, fake):
+    measured(EQUAL)
+    fake.launches.clear()
+    noisy(fake, 0.12)
+    result = measured(None)
+    # The launch that warms up, eight to screen all of t.py, and sixteen of the noisy one alone.
+    assert runs(fake, "head").count(("t.py::x", "t.py::y")) == 9
+    assert runs(fake, "head").count(("t.py::y",)) == 16
+    assert runs(fake, "head").count(("u.py::z",)) == 9
+    assert verdicts(result)["t.py::x"] == Verdict.UNCHANGED
+    assert by_id(result)["t.py::x"].warnings == ()
+    assert by_id(result)["t.py::y"].baseline.n == 24
+
+
+def test_a_slowdown_in_noise_is_confirmed_by_as_many_more_fresh_pairs(measured, fake):
+    measured(EQUAL, EQUAL | {"t.py::y": 2.24e-3})
+    fake.launches.clear()
+    noisy(fake, 0.08, seed=3)
+    result = measured(None)
+    fresh = runs(fake, "head").count(("t.py::y",))
+    assert verdicts(result)["t.py::y"] == Verdict.REGRESSED
+    # 8 more to screen, then twice twelve to confirm, and one that is profiled.
+    assert fresh == 8 + 24 + 1
+
+
+def test_the_budget_bounds_what_the_noisy_get(measured, fake):
+    measured(EQUAL)
+    noisy(fake, 0.12)
+    start = fake.now
+    result = measured(None, budget_s=60.0)
+    assert fake.now - start <= 60.0
+    assert by_id(result)["t.py::y"].baseline.n == 8
 
 
 def test_a_machine_that_is_slower_beside_one_side_confirms_nothing(measured, fake, monkeypatch):
