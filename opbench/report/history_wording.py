@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from opbench.records import Findings, MachineEvent, Moment, Series, Step
+from opbench.records import LEAST_RECORDS, Findings, MachineEvent, Moment, Series, Step
 from opbench.units import scale_seconds, significant
 
 __all__ = [
@@ -138,6 +138,12 @@ def headline(found: Findings) -> str:
     words += [f"{len(steps) - slower} faster"] if slower < len(steps) else []
     events = len(found.events)
     event = f"{events} machine event{'s' if events > 1 else ''}" if events else ""
+    longest = max(len(one.points) for one in history.series)
+    if not found.steps and longest < LEAST_RECORDS + 2:
+        return (
+            f"Nothing can be seen yet: a step needs {LEAST_RECORDS + 2} records of one "
+            f"environment, and no benchmark has more than {longest}"
+        )
     if not steps:
         told = f"None of {total} stepped"
         return f"{told}, {event}" if event else told

@@ -29,7 +29,7 @@ _HEADINGS = (
     "CPUs",
     "verdict",
 )
-_WORDS = ("operator", "verdict")
+_WORDS = ("operator",)
 # A narrow terminal loses these, from the right.
 _DROPPABLE = ("calls", "CPUs", "all running", "busy per worker")
 

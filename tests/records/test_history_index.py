@@ -9,8 +9,6 @@ import pytest
 from opbench.errors import ConfigError
 from opbench.records import INDEX_NAME, Library, history_of, index_launches, launch_value
 
-FILES = ("100_a", "200_b", "300_c")
-
 
 @pytest.fixture
 def library(tmp_path, saver):
@@ -63,6 +61,13 @@ def test_a_new_file_alone_is_read_and_a_removed_one_is_forgotten(library, saver)
     assert found.read == 1
     assert [one.record_id for one in found.launches] == ["b", "c", "d"]
     assert "0101_a" not in place(library).read_text()
+
+
+def test_a_removed_file_leaves_the_index_also_where_nothing_is_new(library):
+    index_launches(library)
+    (library.runs / "machine" / "0201_b.json").unlink()
+    assert [one.record_id for one in index_launches(library).launches] == ["a", "c"]
+    assert "0201_b" not in place(library).read_text()
 
 
 def test_a_file_that_changed_is_read_again(library):

@@ -76,6 +76,17 @@ def test_a_fact_that_is_not_known_keeps_no_record_apart_but_two_that_are_known_d
     assert found.epochs[0].facts["numpy"] == "2.4"
 
 
+def test_what_fits_two_environments_goes_to_the_one_that_was_used_last():
+    found = history_of(
+        index(
+            launch("a", 1, facts={**FACTS, "numpy": "2.4"}),
+            launch("b", 2, facts={**FACTS, "numpy": "2.5"}),
+            launch("c", 3, facts=FACTS),
+        )
+    )
+    assert [[m.record_id for m in one.moments] for one in found.epochs] == [["a"], ["b", "c"]]
+
+
 def test_a_thread_setting_against_none_is_another_environment():
     limited = {**FACTS, "thread_settings": "OMP_NUM_THREADS=1"}
     found = history_of(index(launch("a", 1), launch("b", 2, facts=limited)))

@@ -130,6 +130,27 @@ def test_a_large_step_that_ranks_cannot_tell_in_a_short_series_is_found_all_the_
     assert (step.index, step.tentative) == (5, True)
 
 
+class _Bounds:
+    """Stands in for ruptures: finds what it is told."""
+
+    def __init__(self, *ends):
+        self.KernelCPD = lambda **_settings: self
+        self.ends = ends
+
+    def fit(self, _signal):
+        return self
+
+    def predict(self, pen):
+        assert pen > 0
+        return self.ends
+
+
+def test_a_trusted_step_is_not_split_by_a_tentative_one_just_before_it():
+    values = [1.0, 1.001, 0.999] * 4 + [1.3] * 12
+    (step,) = steps_of(series(values), _Bounds(14, 24))[0]
+    assert (step.index, step.tentative) == (14, False)
+
+
 @pytest.mark.parametrize(("floor", "count"), [(0.03, 1), (0.2, 0)])
 def test_a_benchmarks_floor_decides_what_counts(layer, floor, count):
     values = [1.0, 1.001, 0.999] * 6 + [1.1, 1.101, 1.099] * 6

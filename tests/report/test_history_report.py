@@ -82,6 +82,9 @@ def test_the_text_has_a_row_per_step_and_the_headline_last():
 
 def test_a_history_without_a_step_says_so_and_one_without_records_is_never_green():
     assert report.history_text(found(series("t.py::a", [1.0] * 9)), WIDE)[-1] == "None of 1 stepped"
+    few = report.history_text(found(series("t.py::a", [1.0] * 5)), WIDE)[-1]
+    assert few.startswith("Nothing can be seen yet: a step needs 6 records")
+    assert few.endswith("no benchmark has more than 5")
     nothing = find_steps(History((), ()))
     assert report.history_text(nothing, WIDE)[-1].startswith("Nothing to look at")
     assert report.history_markdown(nothing).startswith("### Nothing to look at")
