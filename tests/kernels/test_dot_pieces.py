@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from numba import njit
 
-from opbench.kernels.dot import gemv, loops, microkernel, packing, reference, small, tasks
+from opbench.kernels.dot import (
+    gemv,
+    loops,
+    microkernel,
+    packing,
+    parallel,
+    reference,
+    small,
+    tasks,
+)
 
 MR, ROW_BYTES = microkernel.MR, microkernel.ROW_BYTES
 
@@ -204,7 +213,7 @@ def test_even_pieces_cover_the_length(length, most, unit, expected):
 @pytest.mark.parametrize("shape", [(1, 1), (5, 9000), (9000, 5), (4096, 4096), (100, 2049)])
 @pytest.mark.parametrize("k", [1, 300, 10_000])
 def test_tiles_are_whole_micro_tiles_and_no_wider_than_nc(shape, workers, k):
-    rows, columns = loops.grid(*shape, k, 1024, 4, workers)
+    rows, columns = parallel.grid(*shape, k, 1024, 4, workers)
     assert rows >= MR
     assert rows % MR == 0
     assert columns * 4 % microkernel.TILE.vector == 0
@@ -213,12 +222,12 @@ def test_tiles_are_whole_micro_tiles_and_no_wider_than_nc(shape, workers, k):
 
 
 def test_a_large_product_gives_each_worker_several_tiles():
-    rows, columns = loops.grid(2048, 2048, 2048, 1024, 4, 2)
+    rows, columns = parallel.grid(2048, 2048, 2048, 1024, 4, 2)
     assert -(-2048 // rows) * -(-2048 // columns) == 2 * loops.TILES_EACH
 
 
 def test_a_product_just_worth_two_threads_gives_each_one_tile():
-    rows, columns = loops.grid(128, 128, 128, 1024, 4, 2)
+    rows, columns = parallel.grid(128, 128, 128, 1024, 4, 2)
     assert -(-128 // rows) * -(-128 // columns) == 2
 
 

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from opbench.kernels.dot.door import dot
+from opbench.kernels.dot.records import dot_records
 
-__all__ = ["dot"]
+__all__ = ["dot", "dot_records"]

@@ -10,8 +10,9 @@ from opbench.kernels.dot.family import Family
 from opbench.kernels.dot.operands import DTYPES, MOST, accepted, check_out, result_shape
 from opbench.kernels.dot.small import ASK, DONE, LARGE, SMALL_SCRATCH
 from opbench.kernels.dot.threads import turn, workers
+from opbench.kernels.lanes import address
 
-__all__ = ["compute", "dot"]
+__all__ = ["compute", "deep", "dot"]
 
 ndarray, empty = np.ndarray, np.empty
 
@@ -25,7 +26,7 @@ SPLIT_ELEMENTS = 64 * 64  # of C for each worker, up to which a deep product is 
 Array = np.ndarray[Any, Any]
 
 
-def dot(a: Array, b: Array, out: Array | None = None) -> Array:
+def dot(a: Array, b: Array, out: Array | None = None, lanes: Array | None = None) -> Array:
     """The product of two vectors or matrices, as `numpy.dot` computes it.
 
     Args:
@@ -33,6 +34,8 @@ def dot(a: Array, b: Array, out: Array | None = None) -> Array:
         b: (k, n) or (k,), of the same dtype: float32, float64, int32 or int64 (integers wrap).
         out: Where the result goes: of exactly its shape and dtype, of any strides, sharing no
             memory with `a` and `b`.
+        lanes: A buffer of `kernels.lanes` for what each worker does; pass it by name. A product
+            that is computed on the calling thread alone records nothing.
 
     Returns:
         `out`, or a new array in C order: (m, n), (m,), (n,) or, of two vectors, ().
@@ -42,6 +45,7 @@ def dot(a: Array, b: Array, out: Array | None = None) -> Array:
         ShapeError: The shapes do not fit.
         AliasError: `out` shares memory with an operand or with itself.
         ReadOnlyError: `out` cannot be written.
+        ConfigError: `lanes` is another array, or a part of a buffer.
         ForkError: A product large enough for threads, in a forked child that has none.
     """
     if type(a) is ndarray and type(b) is ndarray:
@@ -63,15 +67,18 @@ def dot(a: Array, b: Array, out: Array | None = None) -> Array:
                 if outcome == DONE:
                     return c
                 if outcome == LARGE:
-                    compute(FAMILIES[dtype], a, b, c)
+                    compute(FAMILIES[dtype], a, b, c, address(lanes))
                     return c
         except (KeyError, IndexError, TypeError):
             pass  # a dtype or dimensions that dot does not take, and what follows says so
-    return checked_dot(a, b, out)
+    return checked_dot(a, b, out, address(lanes))
 
 
-def checked_dot(a: Array, b: Array, out: Array | None) -> Array:
-    """`dot`, with the checks and for the products that `Family.small` does not take."""
+def checked_dot(a: Array, b: Array, out: Array | None, lanes: int) -> Array:
+    """`dot`, with the checks and for the products that `Family.small` does not take.
+
+    `lanes` is the address of a buffer, or 0.
+    """
     if type(a) is not np.ndarray or type(b) is not np.ndarray:
         a, b = accepted(a, b)
     family = FAMILIES.get(a.dtype)
@@ -84,11 +91,11 @@ def checked_dot(a: Array, b: Array, out: Array | None) -> Array:
     else:
         check_out(out, a, b, shape)
     if out.size:
-        compute(family, a, b, out)
+        compute(family, a, b, out, lanes)
     return out
 
 
-def compute(family: Family, a: Array, b: Array, out: Array) -> None:
+def compute(family: Family, a: Array, b: Array, out: Array, lanes: int = 0) -> None:
     """Pick the kernel by dimensions, lengths and, for gemm, the output's order."""
     if b.ndim == 1 or a.ndim == 1:
         if max(a.size, b.size) <= family.serial_gemv:
@@ -96,32 +103,37 @@ def compute(family: Family, a: Array, b: Array, out: Array) -> None:
         if b.ndim == a.ndim:
             a, out = a[np.newaxis], out[np.newaxis]
         x, y = (b.T, a) if a.ndim == 1 else (a, b)
-        run_gemv(family, x, y, out)
+        run_gemv(family, x, y, out, lanes)
     elif out.shape[1] == 1:
-        run_gemv(family, a, b[:, 0], out[:, 0])
+        run_gemv(family, a, b[:, 0], out[:, 0], lanes)
     elif out.shape[0] == 1:
-        run_gemv(family, b.T, a[0], out[0])
+        run_gemv(family, b.T, a[0], out[0], lanes)
     elif out.strides[1] == out.itemsize:
-        run_gemm(family, a, b, out)
+        run_gemm(family, a, b, out, lanes)
     elif out.strides[0] == out.itemsize:
-        run_gemm(family, b.T, a.T, out.T)
+        run_gemm(family, b.T, a.T, out.T, lanes)
     else:
         rows = np.empty(out.shape, out.dtype)
-        run_gemm(family, a, b, rows)
+        run_gemm(family, a, b, rows, lanes)
         out[...] = rows
 
 
-def run_gemv(family: Family, a: Array, x: Array, y: Array) -> None:
+def run_gemv(family: Family, a: Array, x: Array, y: Array, lanes: int) -> None:
     """Compute y = a·x, on as many threads as pay."""
     count = 1 if a.size < family.serial_gemv else workers()
     if count == 1:
         family.gemv(a, x, y)
         return
     with turn():
-        family.gemv_parallel(a, x, y, count)
+        family.gemv_parallel(a, x, y, count, lanes)
 
 
-def run_gemm(family: Family, a: Array, b: Array, c: Array) -> None:
+def deep(family: Family, elements: int, k: int, count: int) -> bool:
+    """Whether a product with so many elements of C and a sum of k is split along K."""
+    return k >= count * family.blocks.kc and elements <= count * SPLIT_ELEMENTS
+
+
+def run_gemm(family: Family, a: Array, b: Array, c: Array, lanes: int) -> None:
     """Compute c = a·b, on as many threads as pay."""
     count = 1 if a.size * b.shape[1] <= family.serial_gemm else workers()
     space = family.borrow_space(count)
@@ -129,8 +141,8 @@ def run_gemm(family: Family, a: Array, b: Array, c: Array) -> None:
         family.gemm(a, b, c, space, *family.sizes)
         family.load_small(2, 2)
     else:
-        deep = a.shape[1] >= count * family.blocks.kc and c.size <= count * SPLIT_ELEMENTS
-        kernel = family.gemm_split if deep else family.gemm_parallel
+        split = deep(family, c.size, a.shape[1], count)
+        kernel = family.gemm_split if split else family.gemm_parallel
         with turn():
-            kernel(a, b, c, space, *family.sizes)
+            kernel(a, b, c, space, *family.sizes, lanes)
     family.spaces[count].append(space)

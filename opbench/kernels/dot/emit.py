@@ -15,6 +15,7 @@ I32, I64 = ir.IntType(32), ir.IntType(64)
 BYTE_POINTER = ir.IntType(8).as_pointer()
 # Any, since numba's own types count the typing context among the arguments of a call.
 intrinsic: Any = extending.intrinsic
+all_types: Any = types  # some of which type checkers do not see
 
 
 class Emit:
@@ -185,4 +186,4 @@ def pointer_to(_: Any, address: Any) -> Any:
     def codegen(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], BYTE_POINTER)
 
-    return types.CPointer(types.uint8)(address), codegen
+    return all_types.CPointer(types.uint8)(address), codegen

@@ -12,7 +12,7 @@ from numba import types
 from numba.core import config as numba_config
 
 from opbench.kernels.cache import entry_point, jit
-from opbench.kernels.dot import gemv, loops, machine, small, splitk
+from opbench.kernels.dot import gemv, loops, machine, parallel, small, splitk
 
 __all__ = ["Family"]
 
@@ -80,13 +80,13 @@ class Family:
 
     @functools.cached_property
     def gemm_parallel(self) -> Callable[..., None]:
-        """Parallel, a worker for each row of space: (A, B, C, space, KC, MC, NC, span)."""
-        return entry_point(loops.gemm_parallel, *self.gemm_types)
+        """Parallel, a worker for each row of space: (A, B, C, space, KC, MC, NC, span, lanes)."""
+        return entry_point(parallel.gemm_parallel, *self.gemm_types, types.int64)
 
     @functools.cached_property
     def gemm_split(self) -> Callable[..., None]:
         """Parallel over K, as `gemm_parallel`."""
-        return entry_point(splitk.gemm_split, *self.gemm_types)
+        return entry_point(splitk.gemm_split, *self.gemm_types, types.int64)
 
     @functools.cached_property
     def gemv(self) -> Callable[..., None]:
@@ -95,8 +95,8 @@ class Family:
 
     @functools.cached_property
     def gemv_parallel(self) -> Callable[..., None]:
-        """Parallel: (A, x, y, workers)."""
-        return entry_point(gemv.gemv_parallel, *self.gemv_types, types.int64)
+        """Parallel: (A, x, y, workers, lanes)."""
+        return entry_point(gemv.gemv_parallel, *self.gemv_types, *[types.int64] * 2)
 
     def load_small(self, dimensions: int, others: int) -> None:
         """Have `small` hold the kernel for operands of so many dimensions."""

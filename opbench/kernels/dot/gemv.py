@@ -23,7 +23,8 @@ from numba.core import cgutils
 from opbench.kernels.cache import jit
 from opbench.kernels.dot.emit import frozen, intrinsic, loose
 from opbench.kernels.dot.microkernel import emitter
-from opbench.kernels.dot.tasks import new_counter, take, zeros
+from opbench.kernels.dot.tasks import end_task, new_counter, take, zeros
+from opbench.kernels.lanes import lane_begin
 
 __all__ = ["gemv", "gemv_parallel"]
 
@@ -219,8 +220,11 @@ def gemv(A, x, y):
 
 
 @jit(nogil=True, parallel=True)
-def gemv_parallel(A, x, y, workers):
-    """Compute y = A·x by so many workers, which take tasks as they come."""
+def gemv_parallel(A, x, y, workers, lanes):
+    """Compute y = A·x by so many workers, which take tasks as they come.
+
+    `lanes` is the address of a buffer for a lane record of each task, or 0.
+    """
     M, K = A.shape
     rows, columns = cut(A)
     xs = contiguous(x)
@@ -232,7 +236,9 @@ def gemv_parallel(A, x, y, workers):
         t = take(counter)
         while t < tasks:
             i, k = t % down * rows, t // down * columns
-            y_k = partial[k // columns, i : i + rows]
-            task(A[i : i + rows, k : k + columns], xs[k : k + columns], y_k)
+            y_k, x_k = partial[k // columns, i : i + rows], xs[k : k + columns]
+            lane_begin(lanes, t)
+            task(A[i : i + rows, k : k + columns], x_k, y_k)
+            end_task(lanes, t, y_k.shape[0], x_k.shape[0], 1, A.itemsize)
             t = take(counter)
     add_up(partial, y)

@@ -1,4 +1,4 @@
-"""Products C = A·B: the BLIS loops jc, pc, ic, jr, ir around the micro-kernel, and the threads.
+"""Products C = A·B: the BLIS loops jc, pc, ic, jr, ir around the micro-kernel.
 
 Assumed of the operands (the door, `opbench.kernels.dot`, sees to it):
 - A is (M, K), B is (K, N), C is (M, N), of one dtype out of float32, float64, int32, int64;
@@ -13,19 +13,15 @@ after the other, and k upwards inside a block.
 
 from __future__ import annotations
 
-from numba import prange
-
 from opbench.kernels.cache import jit
 from opbench.kernels.dot.machine import Blocks
 from opbench.kernels.dot.microkernel import LINE, MR, ROW_BYTES, TILE, micro_kernel
 from opbench.kernels.dot.packing import lay_rows, pack, panels_in_place
-from opbench.kernels.dot.tasks import new_counter, take
 
 __all__ = [
     "ceil_div",
     "even",
     "gemm",
-    "gemm_parallel",
     "in_place",
     "macro_kernel",
     "space_bytes",
@@ -36,8 +32,6 @@ FREE_MASKS, VECTOR = TILE.free_masks, TILE.vector
 WORTH_PACKING = 8 * MR  # rows of C below which B is used too seldom to be packed
 CROWDED = 4096  # bytes: lines this far apart share one set of L1
 WORTH_LAYING = 64  # columns of C below which A is used too seldom to be laid out
-TILES_EACH = 4  # for each worker, so that one that is held up can take fewer
-TILE_WORK = 192**3  # multiply-adds below which a tile is not cut further
 
 
 def space_bytes(blocks: Blocks, itemsize: int) -> int:
@@ -111,37 +105,3 @@ def gemm(A, B, C, space, KC, MC, NC, span):
     for jc in range(0, N, columns):
         end = jc + columns
         tile(A[:, :], B[:, jc:end], C[:, jc:end], space[0], KC, MC, span)
-
-
-@jit
-def grid(M, N, K, NC, size, workers):
-    """Rows and columns of a tile of C: enough tiles for the workers, as square as that allows."""
-    many = workers * min(max(M * N * K // (TILE_WORK * workers), 1), TILES_EACH)
-    best, rows, columns = M + N + 1, M, N
-    for g in range(1, many + 1):
-        m, n = ceil_div(M, g), ceil_div(N, many // g)
-        if many % g == 0 and m + n < best:
-            best, rows, columns = m + n, m, n
-    unit = ROW_BYTES if columns * size >= 4 * ROW_BYTES else VECTOR
-    return even(rows, NC, MR), even(columns, NC, unit // size)
-
-
-@jit(nogil=True, parallel=True)
-def gemm_parallel(A, B, C, space, KC, MC, NC, span):
-    """C = A·B by one worker for each row of `space`; one that is held up takes fewer tiles."""
-    (M, N), workers = C.shape, space.shape[0]
-    rows, columns = grid(M, N, A.shape[1], NC, A.itemsize, workers)
-    across = ceil_div(N, columns)
-    tiles = ceil_div(M, rows) * across
-    counter = new_counter()
-    for worker in prange(workers):
-        t = take(counter)
-        while t < tiles:
-            i, j = t // across * rows, t % across * columns
-            Ai, Bj, Cij = (
-                A[i : i + rows, :],
-                B[:, j : j + columns],
-                C[i : i + rows, j : j + columns],
-            )
-            tile(Ai, Bj, Cij, space[worker], KC, MC, span)
-            t = take(counter)

@@ -15,7 +15,11 @@ TILE = host_tile()
 MR, NV = TILE.rows, TILE.vectors
 ROW_BYTES = TILE.vector * NV
 LINE = 64
-TO_L2 = 2  # a prefetch's nearness: C's rows may fall into one set of L1 and throw each other out
+AHEAD = 8  # steps of k: B's rows may lie a page apart, where the hardware fetches nothing early
+TO_L1, TO_L2 = (
+    3,
+    2,
+)  # a prefetch's nearness: C's rows may share one set of L1 and throw each other out
 
 
 def emitter(context, builder, array_type):
@@ -48,6 +52,9 @@ def accumulate(e, a, b, kc, rows, vectors, mask):
     k, a_k, b_k = ir.phi(I64), ir.phi(a_0.type), ir.phi(b_0.type)
     sums = [ir.phi(e.vector(e.width)) for _ in range(rows * vectors)]
     row, steps = load_row(e, b_k, vectors, mask), []
+    ahead = e.past(b_k, ir.mul(b_step, e.index(AHEAD)))
+    for v in range(vectors):
+        e.prefetch(e.at(ahead, v * e.width), TO_L1)
     for r in range(rows):
         a_rk = e.splat(e.past(a_k, offsets[r]))
         steps += [e.multiply_add(a_rk, row[v], sums[r * vectors + v]) for v in range(vectors)]

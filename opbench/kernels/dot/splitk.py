@@ -13,7 +13,8 @@ from numba import prange
 from opbench.kernels.cache import jit
 from opbench.kernels.dot.emit import loose
 from opbench.kernels.dot.loops import ceil_div, even, tile
-from opbench.kernels.dot.tasks import new_counter, take
+from opbench.kernels.dot.tasks import end_task, new_counter, take
+from opbench.kernels.lanes import lane_begin
 
 __all__ = ["gemm_split"]
 
@@ -30,8 +31,11 @@ def add_up(parts, C):
 
 
 @jit(nogil=True, parallel=True)
-def gemm_split(A, B, C, space, KC, MC, NC, span):  # noqa: ARG001 - called like gemm_parallel
-    """C = A·B by one worker for each row of `space`; K >= 1 and N <= NC."""
+def gemm_split(A, B, C, space, KC, MC, NC, span, lanes):  # noqa: ARG001 - called like gemm_parallel
+    """C = A·B by one worker for each row of `space`; K >= 1 and N <= NC.
+
+    `lanes` is the address of a buffer for a lane record of each block, or 0.
+    """
     (M, K), N = A.shape, B.shape[1]
     KC = even(K, KC, 1)
     blocks, workers = ceil_div(K, KC), space.shape[0]
@@ -41,6 +45,7 @@ def gemm_split(A, B, C, space, KC, MC, NC, span):  # noqa: ARG001 - called like 
         t = take(counter)
         while t < blocks:
             k = t * KC
+            lane_begin(lanes, t)
             tile(
                 A[:, k : k + KC],
                 B[k : k + KC, :],
@@ -50,5 +55,6 @@ def gemm_split(A, B, C, space, KC, MC, NC, span):  # noqa: ARG001 - called like 
                 MC,
                 span,
             )
+            end_task(lanes, t, M, min(KC, K - k), N, A.itemsize)
             t = take(counter)
     add_up(parts, C)

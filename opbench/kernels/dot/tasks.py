@@ -11,8 +11,9 @@ from numba.core import types
 
 from opbench.kernels.cache import jit
 from opbench.kernels.dot.emit import Emit, intrinsic
+from opbench.kernels.lanes import lane_end
 
-__all__ = ["new_counter", "take", "zeros"]
+__all__ = ["end_task", "new_counter", "take", "zeros"]
 
 
 @jit
@@ -25,6 +26,12 @@ def new_counter():
 def zeros(rows, columns, like):
     """A matrix of zeros of the dtype of `like`."""
     return np.zeros((rows, columns), like.dtype)
+
+
+@jit
+def end_task(lanes, t, M, K, N, size):
+    """Record the end of a task that multiplied M × K by K × N: multiply-adds, bytes used."""
+    lane_end(lanes, t, M * K * N, (M * K + K * N + M * N) * size)
 
 
 @intrinsic
