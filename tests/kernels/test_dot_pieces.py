@@ -223,7 +223,7 @@ def test_tiles_are_whole_micro_tiles_and_no_wider_than_nc(shape, workers, k):
 
 def test_a_large_product_gives_each_worker_several_tiles():
     rows, columns = parallel.grid(2048, 2048, 2048, 1024, 4, 2)
-    assert -(-2048 // rows) * -(-2048 // columns) == 2 * loops.TILES_EACH
+    assert -(-2048 // rows) * -(-2048 // columns) == 2 * parallel.TILES_EACH
 
 
 def test_a_product_just_worth_two_threads_gives_each_one_tile():
