@@ -54,5 +54,5 @@ lint: $(VENV)/has-tools
 clean:
 	rm -rf $(VENV) build dist *.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .benchmarks .hypothesis
-	rm -rf results/runs results/traces results/reports
+	rm -rf results/runs results/traces results/reports results/roof
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

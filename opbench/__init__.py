@@ -13,18 +13,22 @@ from opbench.version import __version__
 
 if TYPE_CHECKING:
     from opbench import profiler
+    from opbench.operators import define as operator
     from opbench.runtime import cpu, gpu, nd, random, sym
 
-__all__ = ["__version__", "cpu", "gpu", "nd", "profiler", "random", "sym"]
+__all__ = ["__version__", "cpu", "gpu", "nd", "operator", "profiler", "random", "sym"]
 
 _HOMES = {
     "cpu": "opbench.runtime",
     "gpu": "opbench.runtime",
     "nd": "opbench.runtime",
+    "operator": "opbench.operators",
     "profiler": "opbench",
     "random": "opbench.runtime",
     "sym": "opbench.runtime",
 }
+# In its room the decorator has another name, since a module there is called operator.
+_THERE = {"operator": "define"}
 
 
 def __getattr__(name: str) -> Any:
@@ -32,8 +36,11 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if home == __name__:
+        # With it come the probes, which listen to its windows: compilations and collections are in
+        # a trace whether or not anything of the runtime is loaded.
+        importlib.import_module("opbench.probes")
         return importlib.import_module(f"{home}.{name}")
-    value = getattr(importlib.import_module(home), name)
+    value = getattr(importlib.import_module(home), _THERE.get(name, name))
     # Kept, so that the second use is a plain attribute.
     globals()[name] = value
     return value

@@ -18,6 +18,7 @@ from opbench.version import __version__
 
 ROOT = Path(__file__).parents[1]
 SMALL = ["matmul", "--size", "40"]
+TRACE_ACTIONS = ("check", "repair", "summary", "merge", "diff")
 
 
 def fresh(*arguments, code=None, **environment):
@@ -54,6 +55,8 @@ class TestMatmul:
         assert [file.name for file in folder.iterdir()] == [path.name]
         assert profiler.check(path) == []
         (dot,) = events(path, "symbolic")
+        # The number counts the graphs of the whole process.
+        assert dot["args"].pop("node").removeprefix("dot").isdecimal()
         assert dot["args"] == {
             "operator": "dot",
             "inputs": [[40, 40], [40, 40]],
@@ -346,6 +349,177 @@ class TestTraceCheck:
         assert "good.json: fine" in out
         assert "bad.json: " in out
 
+    def test_a_trace_without_events_says_so(self, folder, capsys):
+        recorder = profiler.Profiler()
+        recorder.run("all", "test")
+        profiler.write(recorder.stop("test"), folder / "empty.json")
+        assert cli.main(["trace", "check", "empty.json"]) == 0
+        assert capsys.readouterr().out == "empty.json: fine, but it holds no event\n"
+
+
+def recorded(path, clock=None, durations=(10, 20, 30, 40, 50), name="dot", pid=None):
+    """A trace with slices of given lengths, ns."""
+    recorder = profiler.Profiler(clock or (lambda: 10_000), price=lambda: 1.0)
+    recorder.run("all", "test")
+    for duration in durations:
+        recorder.complete(name, "imperative", 10_000, 10_000 + duration)
+    trace = recorder.stop("test")
+    at = 10_000
+    events = []
+    for event, duration in zip(
+        sorted(trace.events, key=lambda e: e.duration_ns), durations, strict=True
+    ):
+        events.append(event._replace(start_ns=at, pid=pid or event.pid))
+        at += duration
+    trace = trace._replace(events=tuple(events), windows=((10_000, max(at, 10_001)),))
+    profiler.write(trace, path)
+    return trace
+
+
+def growing(path):
+    """What a killed process leaves: one slice, an open window, half a line."""
+    recorder = profiler.Profiler(lambda: 5000, lambda: 10**18)
+    recorder.run("all", "test")
+    from opbench.profiler.stream import Stream
+
+    stream = Stream(recorder, str(path), 1e6, "test")
+    stream.start()
+    recorder.complete("dot", "imperative", 5000, 9000)
+    stream.flush()
+    recorder.stop("test")
+    text = path.read_text()
+    stream.end()
+    opened = '{"ph":"B","name":"iteration 1","cat":"iteration","pid":1,"ts":0.5,"tid":1}'
+    path.write_text(text.rstrip().rstrip("]").rstrip() + f',\n{opened},\n{{"ph":"X","na')
+
+
+class TestTraceRepair:
+    def test_an_unfinished_dump_is_mended_in_place(self, folder, capsys):
+        growing(folder / "t.json")
+        assert cli.main(["trace", "check", "t.json"]) == 1
+        assert "breaks off inside event" in capsys.readouterr().out
+        assert cli.main(["trace", "repair", "t.json"]) == 0
+        out = capsys.readouterr().out.splitlines()
+        assert out[0] == "t.json: 2 events"
+        assert out[1].startswith("  the file is damaged, and was read up to there: ")
+        assert out[2] == "  1 span never ended, and end with the trace now"
+        assert cli.main(["trace", "check", "t.json"]) == 0
+        events = profiler.load("t.json").events
+        assert [(e.name, e.duration_ns) for e in events] == [("dot", 4000), ("iteration 1", 3500)]
+
+    def test_a_fine_trace_is_left_as_it_is(self, folder, capsys):
+        recorded(folder / "t.json")
+        before = (folder / "t.json").read_bytes()
+        assert cli.main(["trace", "repair", "t.json"]) == 0
+        assert capsys.readouterr().out == "t.json: fine, nothing to repair\n"
+        assert (folder / "t.json").read_bytes() == before
+
+    def test_a_strangers_file_is_only_mended_into_another(self, folder, capsys):
+        text = '[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":2},{"ph":"X"'
+        (folder / "t.json").write_text(text)
+        assert cli.main(["trace", "repair", "t.json"]) == 2
+        assert "give --output OUT" in capsys.readouterr().err
+        assert (folder / "t.json").read_text() == text
+        assert cli.main(["trace", "repair", "t.json", "--output", "o.json"]) == 0
+        assert (folder / "t.json").read_text() == text
+        assert profiler.check(folder / "o.json") == []
+
+    def test_what_is_being_written_is_left_alone(self, folder, capsys):
+        from opbench.profiler.streamfile import StreamFile
+
+        file = StreamFile.open_at(str(folder / "t.json"), ['{"ph":"M"}'])
+        before = (folder / "t.json").read_bytes()
+        assert cli.main(["trace", "repair", "t.json"]) == 2
+        assert "is being written by a process that is running" in capsys.readouterr().err
+        assert (folder / "t.json").read_bytes() == before
+        file.close()
+
+    @pytest.mark.parametrize("action", ["repair", "summary"])
+    def test_what_is_no_trace_is_a_mistake(self, folder, capsys, action):
+        (folder / "t.json").write_text("nothing")
+        assert cli.main(["trace", action, "t.json"]) == 2
+        out, err = capsys.readouterr()
+        assert (out, len(err.splitlines())) == ("", 1)
+        assert err.startswith(f"opbench trace {action}: t.json holds no trace")
+
+
+class TestTraceSummary:
+    def test_the_table_has_the_figures_of_the_trace(self, folder, capsys):
+        recorded(folder / "t.json")
+        assert cli.main(["trace", "summary", "t.json"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == "imperative"
+        cells = dict(zip(lines[1].split(), lines[2].split(), strict=False))
+        assert (cells["name"], cells["count"], cells["unit"]) == ("dot", "5", "ns")
+        assert [float(cells[key]) for key in ("total", "mean", "min", "max")] == [150, 30, 10, 50]
+
+    def test_as_json_it_has_all_digits(self, folder, capsys):
+        recorded(folder / "t.json", durations=(1, 1, 2))
+        assert cli.main(["trace", "summary", "--json", "t.json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert document["Time"]["imperative"]["dot"]["Avg"] == pytest.approx(4 / 3 / 1e6, rel=1e-12)
+
+    def test_a_damaged_trace_has_its_table_and_a_warning(self, folder, capsys):
+        growing(folder / "t.json")
+        assert cli.main(["trace", "summary", "t.json"]) == 0
+        out, err = capsys.readouterr()
+        assert "dot" in out
+        assert err.startswith("t.json: the file is damaged")
+
+    def test_a_pipe_without_unicode_gets_ascii(self, folder):
+        recorded(folder / "t.json")
+        done = fresh("trace", "summary", "t.json", PYTHONIOENCODING="ascii")
+        assert done.returncode == 0
+        assert done.stdout.isascii()
+        assert "\\" not in done.stdout
+
+
+class TestTraceMerge:
+    def test_each_file_is_a_process_of_its_own(self, folder, capsys):
+        recorded(folder / "a.json", name="a", pid=7)
+        recorded(folder / "b.json", name="b", pid=7)
+        assert cli.main(["trace", "merge", "a.json", "b.json", "--output", "w.json"]) == 0
+        assert capsys.readouterr().out == "w.json: 10 events of 4 processes from 2 files\n"
+        assert profiler.check("w.json") == []
+        trace = profiler.load("w.json")
+        pids = {event.name: event.pid for event in trace.events}
+        assert pids["a"] != pids["b"]
+
+    def test_the_output_is_none_of_the_inputs(self, folder, capsys):
+        recorded(folder / "a.json")
+        before = (folder / "a.json").read_bytes()
+        assert cli.main(["trace", "merge", "a.json", "--output", "./a.json"]) == 2
+        assert "is one of the files to merge" in capsys.readouterr().err
+        assert (folder / "a.json").read_bytes() == before
+
+    def test_what_has_no_date_needs_another_alignment(self, folder, capsys):
+        text = '[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":2}]'
+        (folder / "t.json").write_text(text)
+        assert cli.main(["trace", "merge", "t.json"]) == 2
+        assert "(--align start)" in capsys.readouterr().err
+        assert cli.main(["trace", "merge", "t.json", "--align", "start"]) == 0
+        assert profiler.load("merged.trace.json").events[0].name == "a"
+
+
+class TestTraceDiff:
+    def test_what_grew_comes_first(self, folder, capsys):
+        recorded(folder / "a.json", durations=(100,) * 9)
+        recorded(folder / "b.json", durations=(150,) * 9)
+        assert cli.main(["trace", "diff", "a.json", "b.json"]) == 0
+        heading, line = capsys.readouterr().out.splitlines()
+        assert heading.split()[:2] == ["name", "calls"]
+        words = line.split()
+        assert words[:4] == ["imperative", "·", "dot", "9"]
+        assert words[-2:] == ["1.500", "slower"]
+        assert "+450 ns" in line
+
+    def test_a_trace_with_itself_has_no_change(self, folder, capsys):
+        recorded(folder / "a.json")
+        assert cli.main(["trace", "diff", "--json", "a.json", "a.json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)
+        assert (row["verdict"], row["ratio"], row["growth_ns"]) == ("same", 1.0, 0)
+        assert row["before"] == row["after"]
+
 
 class TestAround:
     def test_version(self, capsys):
@@ -353,7 +527,12 @@ class TestAround:
         assert capsys.readouterr().out == f"opbench {__version__}\n"
 
     @pytest.mark.parametrize(
-        "arguments", [["--help"], ["matmul", "--help"], ["trace", "check", "--help"]]
+        "arguments",
+        [
+            ["--help"],
+            ["matmul", "--help"],
+            *(["trace", action, "--help"] for action in TRACE_ACTIONS),
+        ],
     )
     def test_help_has_examples_and_is_ascii(self, capsys, arguments):
         assert cli.main(arguments) == 0

@@ -11,7 +11,7 @@ import io
 import sys
 from collections.abc import Sequence
 
-from opbench.cli import matmul, trace
+from opbench.cli import ab, baseline, compare, history, matmul, roof, run, self_check, trace
 from opbench.cli.terminal import FAILED, INTERRUPTED, MISTAKE, OutputError, Parser, say
 from opbench.errors import AccuracyError, OpbenchError, OperatorError, TraceWriteError
 from opbench.version import __version__
@@ -21,11 +21,13 @@ __all__ = ["main"]
 # Errors that are not the user's mistake.
 _OURS = (OperatorError, AccuracyError, TraceWriteError)
 # In the order of the help text.
-_COMMANDS = (matmul, trace)
+_COMMANDS = (matmul, roof, run, ab, compare, baseline, history, self_check, trace)
 
 _EXAMPLES = """\
 examples:
   opbench matmul --iterations 5 --begin 0 --end 1
+  opbench run --launches 5
+  opbench ab --base origin/main
   opbench trace check results/traces/*.json
 """
 

@@ -82,9 +82,18 @@ class Parser(argparse.ArgumentParser):
 
 
 def style() -> Style:
-    """How wide the output is, and whether it takes more than ASCII."""
+    """How wide the output is, and whether it takes more than ASCII, and colour."""
     from opbench.report import Style
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
     encoding = (sys.stdout.encoding or "ascii").lower()
-    return Style(width, unicode=encoding.startswith("utf"))
+    return Style(width, unicode=encoding.startswith("utf"), colour=_takes_colour())
+
+
+def _takes_colour() -> bool:
+    """Whether to colour: NO_COLOR and FORCE_COLOR decide, then whether it is a terminal."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

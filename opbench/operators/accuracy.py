@@ -46,6 +46,7 @@ def require_within(
     Raises:
         AccuracyError: says how many elements fail, and shows the worst.
     """
+    __tracebackhide__ = True  # what pytest shows of it is the caller's line and the sentence
     with np.errstate(invalid="ignore", over="ignore"):
         good = (np.abs(result - expected) <= bound) & np.isfinite(bound)
         # Equal infinities have no difference, and NaN equals nothing; what overflows, overflows

@@ -150,6 +150,7 @@ OPERATOR = Operator(
     kernels={"cpu": kernels.dot},
     label=label,
     check=check,
+    lanes=kernels.dot_records,
 )
 
 

@@ -42,6 +42,12 @@ class Operator:
         label: input shapes to a short text for tables, such as ``4096²``.
         check: inputs and a result; raises AccuracyError if the result is further from the
             reference than the operator's error bound.
+        function: what users call, where that is not a kernel itself; else None.
+        verify: called by the runtime with the inputs and the result of each call, to check the
+            first one of each form; None for an operator whose own tests do that.
+        lanes: input shapes and dtype name to the most records that the workers of one call write,
+            0 where it has none; its kernels then take a buffer for them as ``lanes``. None for an
+            operator whose kernels take no such thing.
     """
 
     name: str
@@ -52,3 +58,6 @@ class Operator:
     kernels: Mapping[str, Callable[..., Any]]
     label: Callable[[Sequence[Shape]], str]
     check: Callable[[Sequence[np.ndarray[Any, Any]], np.ndarray[Any, Any]], None]
+    function: Callable[..., Any] | None = None
+    verify: Callable[[Sequence[Any], Any], None] | None = None
+    lanes: Callable[[Sequence[Shape], str], int] | None = None

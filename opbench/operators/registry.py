@@ -11,7 +11,7 @@ from opbench.operators.operator import Operator
 if TYPE_CHECKING:
     from opbench.operators.case import Case
 
-__all__ = ["cases", "get", "of_kernel", "register"]
+__all__ = ["cases", "get", "names", "of_kernel", "register"]
 
 _OPERATORS: dict[str, Operator] = {}
 _CASES: dict[str, tuple[Case, ...]] = {}
@@ -20,10 +20,14 @@ _CASES: dict[str, tuple[Case, ...]] = {}
 def register(operator: Operator, cases: Sequence[Case] = ()) -> None:
     """Make ``operator`` known under its name, with the cases that its benchmark runs.
 
+    The same function may come again, as when a module is reloaded or a cell of a notebook runs a
+    second time: it takes the place of its predecessor.
+
     Raises:
         ConfigError: the name is taken, or a case belongs to another operator.
     """
-    if operator.name in _OPERATORS:
+    known = _OPERATORS.get(operator.name)
+    if known is not None and not _same_function(known.function, operator.function):
         raise ConfigError(
             f"an operator named {operator.name!r} is registered already; choose another name"
         )
@@ -49,6 +53,11 @@ def get(name: str) -> Operator:
         raise ConfigError(f"no operator is named {name!r}{hint}") from None
 
 
+def names() -> list[str]:
+    """The names of all operators, in alphabetical order."""
+    return sorted(_OPERATORS)
+
+
 def cases(name: str) -> tuple[Case, ...]:
     """The cases of the operator called ``name``, in the order in which the suite runs them.
 
@@ -61,6 +70,19 @@ def cases(name: str) -> tuple[Case, ...]:
 def of_kernel(function: Callable[..., Any]) -> Operator | None:
     """The operator that ``function`` is a kernel of, or None for a foreign function."""
     for operator in _OPERATORS.values():
+        if function is not None and operator.function is function:
+            return operator
         if any(kernel is function for kernel in operator.kernels.values()):
             return operator
     return None
+
+
+def _same_function(one: Any, other: Any) -> bool:
+    """Whether two functions are one definition, executed twice."""
+    if one is None or other is None:
+        return False
+    places = [
+        (getattr(function, "__module__", None), getattr(function, "__qualname__", None))
+        for function in (one, other)
+    ]
+    return places[0] == places[1] and None not in places[0]

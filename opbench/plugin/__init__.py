@@ -6,13 +6,15 @@ the rooms that need them are imported inside hooks and fixtures.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
 
+from opbench import profiler as opbench_profiler
 from opbench.errors import ConfigError, WindowError
-from opbench.plugin import saving, section, settings
+from opbench.plugin import floors, roof, saving, section, settings, verdicts
 from opbench.plugin.fixture import ProfilerFixture
 from opbench.plugin.session import ROW, Session
 from opbench.plugin.windows import mark_used
@@ -21,8 +23,8 @@ __all__: list[str] = []
 
 SESSION = pytest.StashKey[Session]()
 MARKER = (
-    "opbench(mode, iterations, begin, end, trace, reference): how the profiler fixture traces this "
-    "test; all keywords are optional."
+    "opbench(mode, iterations, begin, end, trace, reference, floor): how the profiler fixture "
+    "traces this test, and the smallest change of it that counts; all keywords are optional."
 )
 
 
@@ -41,6 +43,8 @@ class _NoBenchmark:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register opbench's options and ini keys."""
     settings.add_options(parser)
+    verdicts.add_options(parser)
+    floors.add_ini(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,6 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
         saving.redirect(config, session)
     else:
         config.pluginmanager.register(_NoBenchmark(), "opbench-no-benchmark")
+    floors.read(config)
+    verdicts.register(config, session)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -81,9 +87,18 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         section.say(session.config, f"opbench: {problem}")
 
 
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, None, None]:
+    """Keep the window that OPBENCH_PROFILER_AUTOSTART opened out of whatever is timed."""
+    times = "benchmark" in getattr(item, "fixturenames", ())
+    with opbench_profiler.autostart_suspended() if times else contextlib.nullcontext():
+        yield
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Bound the rounds of each benchmark that opbench keeps."""
+    """Bound the rounds of each benchmark that opbench keeps; refuse a floor that is none."""
+    floors.check(item)
     saving.bound_rounds(item, item.config.stash[SESSION])
 
 
@@ -124,6 +139,8 @@ def pytest_runtest_makereport(
     unwell = report.failed or call.excinfo is not None
     if call.when in ("call", "teardown") and unwell:
         saving.drop_failed(item, item.config.stash[SESSION])
+    if call.when == "teardown":
+        floors.store(item)
     if call.when == "teardown" and ROW in item.stash:
         row = item.stash[ROW]
         # Attributes of a report travel from an xdist worker to the controller.
@@ -135,6 +152,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
     """Before pytest-benchmark saves and compares: decide on both."""
     config = session.config
     interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+    only = config.getoption("benchmark_only", default=False)
+    roof.apply(config.stash[SESSION], may_measure=only and not interrupted)
     saving.decide(config, config.stash[SESSION], interrupted=interrupted)
     saving.leave_out_profiled(config)
     yield

@@ -43,6 +43,7 @@ class ProfilerFixture:
     - ``profiler.run()`` ... ``profiler.stop()``, with ``pause()`` and ``resume()`` between.
 
     ``profiler.options(mode=..., iterations=..., begin=..., end=...)`` sets what the next call uses.
+    ``profiler.lanes(pieces)`` is a buffer to pass to a kernel whose workers the trace shall show.
     """
 
     def __init__(self, item: pytest.Item, benchmark: Any, session: Session) -> None:
@@ -51,6 +52,7 @@ class ProfilerFixture:
         self._session = session
         self._call: dict[str, Any] = {}
         self._windows = Windows(item.nodeid, lambda: self._timed, session.raise_failures)
+        self.lanes = self._windows.lanes
         self._used = ""
         self._drawn = False
         self._operator: Any = None
@@ -275,7 +277,7 @@ class ProfilerFixture:
             self._summary.update(summary.of_trace(trace))
             path, problem = self._session.write_trace(self._item, trace)
             self._summary["trace"] = path
-            self._notes += [problem] if problem else []
+            self._notes += [*summary.notes(trace), *self.lanes.notes(), *filter(None, [problem])]
         if self._used or self._drawn:
             mark_used(self._benchmark)
         if self._used or traces:
@@ -356,8 +358,7 @@ class ProfilerFixture:
             target, _, seconds = target.first_call(self._session.unfinished)
         self._summary.update(first_call=seconds, compiled=compiles.count)
         self._operator = self._session.operator_of(target.function)
-        if self._operator is not None:
-            self._summary.update(summary.of_kernel(self._operator, target.args))
+        self._summary.update(summary.of_kernel(self._operator, target.args))
         if target.finish is wait_for_all:
             self._notes.append("timed with a wait for all pending work, which its result hides")
         return target
@@ -382,6 +383,7 @@ class ProfilerFixture:
                 f"{SLOW_CALL_SECONDS:g} s"
             )
         self._summary.update(iterations=settings.iterations, begin=settings.begin, end=settings.end)
+        self.lanes.prepare(self._operator, self._summary)
         self._windows.record(settings, settings.end, settings.begin, prepared)
 
     def _store(self) -> None:
@@ -394,7 +396,5 @@ class ProfilerFixture:
     def _compare_with_reference(self, settings: Settings, target: Target) -> None:
         if self._operator is not None and self._timed and settings.reference:
             operands = len(self._summary.get("shapes", ()))
-            compared = compare(
-                self._session.references, self._operator, target, operands, self._stats
-            )
-            self._summary.update(compared)
+            found = compare(self._session.references, self._operator, target, operands, self._stats)
+            self._summary.update(found)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from opbench import profiler
+from opbench.plugin import roof
 from opbench.plugin import settings as _settings
 from opbench.plugin.session import Session
 from opbench.version import __version__
@@ -80,6 +81,8 @@ def _closing(session: Session, rows: Sequence[BenchmarkRow]) -> list[str]:
     lines = [f"not saved: {problem}"] if problem else []
     if disturbance := session.disturbance():
         lines.append(f"disturbed: {disturbance}")
+    if lacking := roof.problem(session.config):
+        lines.append(f"of peak: {lacking}")
     words = []
     if saved is not None:
         words.append(f"saved as {saved:04} in {session.shown(session.runs)}")
@@ -110,6 +113,8 @@ def _row(row: Mapping[str, Any], session: Session, label: str) -> BenchmarkRow:
         label=label,
         median=row["median"],
         flop=summary.get("flop"),
+        of_peak=summary.get("roof", {}).get("share"),
+        bound=summary.get("roof", {}).get("bound"),
         ratio=summary.get("reference", {}).get("ratio"),
         overhead=_overhead(row, session.rows),
         trace=summary.get("trace"),

@@ -6,6 +6,7 @@ Each level becomes one frozen :class:`Level`; :func:`resolve` folds them into on
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,8 +34,12 @@ DEFAULT_MODES = profiler.Mode.SYMBOLIC | profiler.Mode.IMPERATIVE | profiler.Mod
 SLOW_CALL_SECONDS = 5.0
 SLOW_CALL_ITERATIONS = 2
 
-TRACE_CHOICES = ("auto", "on", "off")
-KEYS = ("mode", "iterations", "begin", "end", "trace", "reference")
+TIMING_ONLY = "OPBENCH_TIMING_ONLY"
+"""Set in the launches of ``opbench ab`` that count: they time, and do nothing else."""
+
+# What can be chosen, the default first.
+CHOICES = {"trace": ("auto", "on", "off"), "roof": ("auto", "off")}
+KEYS = ("mode", "iterations", "begin", "end", "trace", "reference", "floor")
 
 _HELP = {
     "mode": "What the profiled pass records: symbolic, imperative, api, memory, joined by + or ,"
@@ -45,6 +50,8 @@ _HELP = {
     "end": "The iteration before which recording stops; later ones are not run."
     " Default: the number of iterations.",
     "results": "Folder for traces and saved runs, relative to pytest's root. Default: results.",
+    "roof": "Show the share of the machine's roof, measured once after a --benchmark-only run:"
+    " auto, off. Default: auto.",
     "trace": "Write a trace per test: auto (off when benchmarks are disabled), on, off."
     " Default: auto.",
 }
@@ -77,6 +84,7 @@ class Settings:
     begin: int = 1
     end: int = DEFAULT_ITERATIONS
     trace: str = "auto"
+    roof: str = "auto"
     reference: bool = True
     fixed: bool = False
     source: str = "the defaults"
@@ -94,7 +102,7 @@ def add_options(parser: pytest.Parser) -> None:
     for key, text in _HELP.items():
         group.addoption(
             f"--opbench-{key}",
-            metavar="|".join(TRACE_CHOICES) if key == "trace" else key.upper(),
+            metavar="|".join(CHOICES[key]) if key in CHOICES else key.upper(),
             default=None,
             help=text,
         )
@@ -166,9 +174,9 @@ def _whole_number(value: Any, name: str) -> int:
     return number
 
 
-def _trace(value: Any, name: str) -> str:
-    if value not in TRACE_CHOICES:
-        raise ConfigError(f"{name} is {value!r}{nearest(str(value), TRACE_CHOICES)}")
+def _choice(value: Any, name: str, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise ConfigError(f"{name} is {value!r}{nearest(str(value), choices)}")
     return str(value)
 
 
@@ -194,6 +202,12 @@ def resolve(levels: Sequence[Level]) -> Settings:
     def number(key: str, default: int) -> int:
         return _whole_number(*chosen[key]) if key in chosen else default
 
+    def choice(key: str) -> str:
+        return _choice(*chosen[key], CHOICES[key]) if key in chosen else CHOICES[key][0]
+
+    timing_only = bool(os.environ.get(TIMING_ONLY))
+    reference = _boolean(*chosen["reference"]) if "reference" in chosen else True
+
     modes = DEFAULT_MODES
     if "mode" in chosen:
         modes = profiler.parse_modes(chosen["mode"][0], source=chosen["mode"][1])
@@ -209,8 +223,9 @@ def resolve(levels: Sequence[Level]) -> Settings:
         iterations=iterations,
         begin=begin,
         end=end,
-        trace=_trace(*chosen["trace"]) if "trace" in chosen else "auto",
-        reference=_boolean(*chosen["reference"]) if "reference" in chosen else True,
+        trace="off" if timing_only else choice("trace"),
+        roof="off" if timing_only else choice("roof"),
+        reference=reference and not timing_only,
         fixed=bool(given),
         source=source,
     )

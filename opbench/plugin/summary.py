@@ -11,7 +11,7 @@ from opbench.errors import OpbenchError
 if TYPE_CHECKING:
     from opbench.plugin.session import Session
 
-__all__ = ["labelled", "of_kernel", "of_trace"]
+__all__ = ["labelled", "notes", "of_kernel", "of_trace"]
 
 NANOSECONDS = 1e9
 
@@ -24,10 +24,11 @@ def labelled(trace: profiler.Trace, nodeid: str, session: Session) -> profiler.T
 def of_kernel(operator: Any, args: Sequence[Any]) -> dict[str, Any]:
     """Operator, operands and work of a kernel that was called directly.
 
-    Empty if the positional arguments are not the operator's operands, with or without a last
-    ``out``: then the work is not known, and a dash is printed.
+    Empty without an operator, and if the positional arguments are not its operands, with or
+    without an ``out`` and a buffer for lanes behind them: then the work is not known, and a dash is
+    printed.
     """
-    for operands in (args, args[:-1]):
+    for operands in (args, args[:-1], args[:-2]) if operator is not None else ():
         try:
             shapes = tuple(tuple(int(size) for size in array.shape) for array in operands)
             operator.infer_shape(shapes)
@@ -54,6 +55,7 @@ def of_trace(trace: profiler.Trace) -> dict[str, Any]:
         "events": len(trace.events),
         "dropped": trace.dropped,
         "operators": [_total(row) for row in totals],
+        **_workers(trace),
         **_work(trace),
     }
 
@@ -71,6 +73,49 @@ def _total(row: profiler.OperatorTotal) -> dict[str, Any]:
         "flop": row.flop,
         "bytes": row.bytes,
     }
+
+
+def notes(trace: profiler.Trace) -> list[str]:
+    """What is clearly wrong with how workers shared most calls, and what was lost."""
+    found = []
+    for row in profiler.lane_totals(trace):
+        found += [
+            f"{row.name}: {verdict} in {times} of {row.count} profiled calls"
+            for verdict, times in row.verdicts.items()
+            if 2 * times > row.count
+        ]
+        if row.lost:
+            found.append(
+                f"{row.name}: {row.lost} worker records were lost, its buffer is too small"
+            )
+    return found
+
+
+def _workers(trace: profiler.Trace) -> dict[str, Any]:
+    """What the workers of each operator did, in medians over its calls; nothing without any."""
+    found: list[dict[str, Any]] = [
+        {
+            "category": row.category,
+            "name": row.name,
+            "count": row.count,
+            "asked": row.asked,
+            "workers": row.workers,
+            "fork": row.fork_ns / NANOSECONDS,
+            "join": row.join_ns / NANOSECONDS,
+            "busy": [time / NANOSECONDS for time in row.busy_ns],
+            "imbalance": row.imbalance,
+            "all_running": row.all_running,
+            "cpus": list(row.cpus),
+            "lost": row.lost,
+            "verdicts": dict(row.verdicts),
+        }
+        for row in profiler.lane_totals(trace)
+    ]
+    if not found:
+        return {}
+    # One number for the comparison of two runs: of the operator that workers are busiest with.
+    busiest = max(found, key=lambda row: row["count"] * sum(row["busy"]))
+    return {"lanes": {"imbalance": busiest["imbalance"], "operators": found}}
 
 
 def _work(trace: profiler.Trace) -> dict[str, Any]:
@@ -91,7 +136,7 @@ def _work(trace: profiler.Trace) -> dict[str, Any]:
     first = events[0]
     kinds = {(e.category, e.name, repr(e.args.get("inputs"))) for e in events}
     if len(kinds) == 1 and len(events) == len(iterations):
-        work["form"] = first.category
+        work["form"] = first.args.get("form", first.category)
         work["operator"] = first.args["operator"]
         work["shapes"] = first.args["inputs"]
         work["dtype"] = first.args["dtype"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -51,6 +52,15 @@ def wait_for_all(_result: Any) -> None:
     from opbench import runtime
 
     runtime.nd.waitall()
+
+
+def _checks_run() -> int:
+    """How many users' operators have been checked in this process; loads no room for it."""
+    if "opbench.operators" not in sys.modules:
+        return 0
+    from opbench import operators
+
+    return operators.verified()
 
 
 def same_layout(array: Any) -> Any:
@@ -126,7 +136,11 @@ class Target:
         Returns:
             The target that knows how to finish, the result, and the seconds of the call including
             its wait, but not the search for something to wait for.
+
+        Raises:
+            AccuracyError: the function is a user's operator, and its result is wrong.
         """
+        checks = _checks_run()
         start = time.perf_counter()
         result = self.function(*self.args, **(self.kwargs or {}))
         returned = time.perf_counter()
@@ -138,7 +152,27 @@ class Target:
             finish = wait_for_all
             wait_for_all(result)
         end = time.perf_counter() if finish is not None else returned
+        self._verify(result, checks)
         return replace(self, finish=finish), result, end - start
+
+    def _verify(self, result: Any, checks: int) -> None:
+        """Check the first result of a user's operator against its reference.
+
+        After a check, also of the runtime's in the call itself, a rest: the reference may have
+        woken BLAS workers.
+
+        Args:
+            result: of the call.
+            checks: how many had run before it.
+        """
+        __tracebackhide__ = True
+        if "opbench.operators" not in sys.modules:
+            return
+        from opbench import operators
+
+        operators.verify_call(self.function, self.args, self.kwargs or {}, result)
+        if operators.verified() != checks:
+            time.sleep(operators.BLAS_REST_SECONDS)
 
     def with_own_output(self, function: Callable[..., Any], operands: int) -> Target:
         """Another function on the same operands, into an output array of its own.
@@ -153,6 +187,14 @@ class Target:
         if kwargs.get("out") is not None:
             kwargs["out"] = same_layout(kwargs["out"])
         return Target(function, tuple(args), kwargs)
+
+    def operator_event(self) -> tuple[str, dict[str, Any]] | None:
+        """Name and arguments of the event of a user's operator; None for any other function."""
+        if "opbench.operators" not in sys.modules:
+            return None
+        from opbench import operators
+
+        return operators.call_event(self.function, self.args, self.kwargs or {})
 
     def describe(self) -> dict[str, Any]:
         """The arguments of the ``call`` slice: function, argument shapes and dtypes."""

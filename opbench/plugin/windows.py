@@ -10,10 +10,13 @@ from typing import Any
 
 from opbench import profiler
 from opbench.errors import OpbenchWarning, OperatorError, StateError
+from opbench.plugin.lanes import Lanes
 from opbench.plugin.settings import Settings
 from opbench.plugin.target import Target, wait
 
 __all__ = ["Prepared", "Windows", "mark_used", "waiting"]
+
+IMPERATIVE = int(profiler.Mode.IMPERATIVE)
 
 Prepared = Callable[[], AbstractContextManager[Target]]
 """Makes the target ready for one call, and tidies up behind it."""
@@ -50,6 +53,7 @@ class Windows:
     Attributes:
         traces: of the finished windows, in order.
         profiled: whether the benchmark ran while a window was open.
+        lanes: what the workers of kernels write to in the profiled pass.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class Windows:
     ) -> None:
         self.traces: list[profiler.Trace] = []
         self.profiled = False
+        self.lanes = Lanes()
         self._nodeid = nodeid
         self._timed = timed
         self._raise_failures = raise_failures
@@ -151,19 +156,39 @@ class Windows:
         try:
             for index in range(end):
                 with prepared() as target:
-                    described = target.describe()
-                    with window.slice(index):
-                        result = _call_slice(target, described)
+                    described, event = target.describe(), target.operator_event()
+                    with self.lanes.attached(target) as attached, window.slice(index):
+                        result = _call_slice(attached, described, event, self.lanes)
         finally:
             self.close()
         return result
 
 
-def _call_slice(target: Target, described: dict[str, Any]) -> Any:
+def _call_slice(
+    target: Target,
+    described: dict[str, Any],
+    event: tuple[str, dict[str, Any]] | None,
+    lanes: Lanes,
+) -> Any:
+    from opbench.probes import AROUND, INTERRUPTIONS
+
     recorder = profiler.RECORDER
+    kernel = event if recorder.mask & IMPERATIVE else None
+    entered = AROUND.enter(kernel[0]) if kernel and AROUND.hooks else []
+    before = INTERRUPTIONS.so_far
     start = recorder.clock()
-    result = target.call()
+    try:
+        result = target.call()
+    finally:
+        end = recorder.clock()
+        interrupted = {**INTERRUPTIONS.since(before), "iteration": recorder.iteration}
+        noticed = AROUND.leave(entered) if entered else {}
+    if kernel is not None:
+        name, args = kernel
+        workers = lanes.taken(name, start, end)
+        noticed |= {**args, **interrupted, **workers}
+        recorder.complete(name, "imperative", start, end, noticed)
     if recorder.recording:
-        args = {**described, "iteration": recorder.iteration}
-        recorder.complete(target.name, "call", start, recorder.clock(), args)
+        workers = lanes.taken(target.name, start, end) if kernel is None else {}
+        recorder.complete(target.name, "call", start, end, {**described, **interrupted, **workers})
     return result

@@ -1,4 +1,4 @@
-"""Did Numba compile meanwhile?"""
+"""Did Numba compile meanwhile? As a count, and as slices in a trace."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from collections.abc import Callable
 from types import ModuleType, TracebackType
 from typing import Any
 
+from opbench.probes.interruptions import INTERRUPTIONS, So
+from opbench.probes.probe import Probe
 from opbench.probes.source import Source
+from opbench.profiler import Mode, Profiler
 
-__all__ = ["CompileWatch"]
+__all__ = ["CompileSlices", "CompileWatch"]
 
 _KIND = "numba:compile"
 
@@ -57,7 +60,9 @@ class CompileWatch:
         self._listener = None
         self._events = self._source.modules.get("numba.core.event")
         if self._events is not None:
-            self._listener = _listener(self._events, self._began, self._ended)
+            self._listener = _listener(
+                self._events, lambda _: self._began(), lambda _: self._ended()
+            )
             self._events.register(_KIND, self._listener)
         return self
 
@@ -87,7 +92,87 @@ class CompileWatch:
                 self._seconds += self._source.clock() - start
 
 
-def _listener(events: ModuleType, began: Callable[[], None], ended: Callable[[], None]) -> Any:
+class _Stack(threading.local):
+    """The compilations that this thread is in, outermost first."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[int, So]] = []
+
+
+class CompileSlices(Probe):
+    """Records each compilation of Numba's, of any mode's window, with function and signature.
+
+    Those that fail are recorded too, and those inside another one, which they nest in. Loading from
+    Numba's disk cache is no compilation, and Numba does not tell of it.
+
+    What a pause contains is dropped by the recorder. It is registered with Numba only while a
+    window is open, and only if Numba is loaded when the window opens or resumes.
+    """
+
+    def __init__(self, recorder: Profiler, source: Source | None = None) -> None:
+        self._recorder = recorder
+        self._source = source or Source()
+        self._stack = _Stack()
+        self._events: ModuleType | None = None
+        self._listener: Any = None
+
+    def opened(self, modes: Mode) -> None:  # noqa: ARG002 - the modes make no difference
+        """Listen, if Numba is there."""
+        self._stack = _Stack()
+        self.resumed()
+
+    def closed(self) -> None:
+        """Listen no more."""
+        if self._events is not None:
+            with contextlib.suppress(ValueError):  # somebody has cleared Numba's list
+                self._events.unregister(_KIND, self._listener)
+        self._events = self._listener = None
+
+    def resumed(self) -> None:
+        """Listen to a Numba that was loaded meanwhile."""
+        if self._events is None:
+            self._events = self._source.modules.get("numba.core.event")
+            if self._events is not None:
+                self._listener = _listener(self._events, self._began, self._ended)
+                self._events.register(_KIND, self._listener)
+
+    def _began(self, _event: Any) -> None:
+        self._stack.begun.append((self._recorder.clock(), INTERRUPTIONS.so_far))
+
+    def _ended(self, event: Any) -> None:
+        if not self._stack.begun:  # it was under way when the window opened
+            return
+        start, before = self._stack.begun.pop()
+        end = self._recorder.clock()
+        INTERRUPTIONS.compiled(end - start, before)
+        name, args = _described(event)
+        args["iteration"] = self._recorder.iteration
+        self._recorder.complete(f"compile {name}", "compile", start, end, args)
+
+
+def _described(event: Any) -> tuple[str, dict[str, Any]]:
+    """Name and args of a compilation: the function, the types it was compiled for, its fate."""
+    data = event.data or {}
+    function = getattr(data.get("dispatcher"), "py_func", None)
+    name = str(getattr(function, "__name__", "a function"))
+    qualified = getattr(function, "__qualname__", name)
+    types = ", ".join(str(kind) for kind in data.get("args") or ())
+    args = {
+        "function": f"{getattr(function, '__module__', None)}.{qualified}",
+        "signature": f"({types})",
+    }
+    # Numba's own is_failed answers the other way round.
+    if getattr(event, "_exc_details", None) is not None:
+        args["failed"] = "the compilation raised an error"
+    return name, args
+
+
+def _listener(
+    events: ModuleType, began: Callable[[Any], None], ended: Callable[[Any], None]
+) -> Any:
     """Numba takes only instances of its own base class, which exists once Numba is loaded."""
-    methods = {"on_start": lambda _self, _event: began(), "on_end": lambda _self, _event: ended()}
+    methods = {
+        "on_start": lambda _self, event: began(event),
+        "on_end": lambda _self, event: ended(event),
+    }
     return type("Listener", (events.Listener,), methods)()

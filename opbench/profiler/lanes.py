@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from opbench.profiler.cost import WORKERS
 from opbench.profiler.emit import Emitter
@@ -20,7 +21,7 @@ CATEGORY = "worker"
 COUNTER = "running workers"
 # What lies between two pieces of one worker up to this long is the recording of the one and the
 # taking of the next, and does not count as an end of running.
-GAP_NS = 1000
+GAP_NS = 5000
 # A verdict is given where it is clear: the busiest worker has that much more to do than the mean,
 # and that costs this share of the call; or workers lay side by side on one CPU for such a share.
 IMBALANCED, MATTERS = 1.2, 0.1
@@ -123,7 +124,7 @@ def record_lanes(
         worker: _stretches([row for row in kept if row.worker == worker])
         for worker in sorted({row.worker for row in kept})
     }
-    lanes = _lanes(kept)
+    lanes = _lanes(kept, _NUMBERS.setdefault(recorder, _Numbers()))
     for row, lane in zip(kept, lanes, strict=True):
         recorder.complete(operator, CATEGORY, row.start, row.end, _piece(row), lane=lane)
     met: set[Lane] = set()
@@ -154,7 +155,7 @@ def _piece(row: Row) -> dict[str, Any]:
 
 
 class _Numbers:
-    """A number in the group for each track that there ever was in this process.
+    """A number in the group for each track that a recorder ever had.
 
     A track belongs to a worker and the thread behind it: two Python threads that compute at once
     each have a worker 0 under OpenMP, and slices that cross on one track would be lost.
@@ -179,10 +180,10 @@ class _Numbers:
         return known
 
 
-_NUMBERS = _Numbers()
+_NUMBERS: WeakKeyDictionary[Emitter, _Numbers] = WeakKeyDictionary()
 
 
-def _lanes(rows: Iterable[Row]) -> list[Lane]:
+def _lanes(rows: Iterable[Row], numbers: _Numbers) -> list[Lane]:
     """The lane of each row: rows on one nest or lie apart, whatever a kernel has recorded."""
     open_ends: dict[tuple[int, int], list[list[int]]] = {}
     lanes = []
@@ -196,7 +197,7 @@ def _lanes(rows: Iterable[Row]) -> list[Lane]:
                 ends.pop()
             if not ends or row.end <= ends[-1]:
                 ends.append(row.end)
-                lanes.append(_NUMBERS.lane(row.worker, row.os_thread, depth))
+                lanes.append(numbers.lane(row.worker, row.os_thread, depth))
                 break
     return lanes
 

@@ -14,7 +14,7 @@ from opbench.runtime.graph import arguments, compile_graph, topological
 from opbench.runtime.nd import copied
 from opbench.runtime.ndarray import NDArray
 from opbench.runtime.program import Program, launch
-from opbench.runtime.recording import SYMBOLIC, api
+from opbench.runtime.recording import SYMBOLIC, api, part, part_begins
 from opbench.runtime.storage import Pool
 
 if TYPE_CHECKING:
@@ -66,11 +66,14 @@ class Executor:
 def bind(root: Symbol, ctx: Context | None, args: Mapping[str, Any]) -> Executor:
     """What `Symbol.bind` does; it documents arguments and errors."""
     context = resolve(ctx)
+    since = part_begins()
     names = [node.name for node in arguments(topological(root))]
     _check_names(names, args)
     arrays = {name: _array(name, args[name], context) for name in names}
     forms = {name: (array.shape, array.dtype) for name, array in arrays.items()}
+    since = part("Symbol.bind", "check", since)
     program = compile_graph(root, forms, context.device_type)
+    part("Symbol.bind", "plan", since)
     return Executor(program, list(arrays.values()), context)
 
 

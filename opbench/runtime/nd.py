@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from opbench.errors import DTypeError, ShapeError
-from opbench.operators import get
+from opbench.errors import DTypeError, ShapeError, nearest
+from opbench.operators import Operator, get, names
 from opbench.runtime.context import Context, resolve, same
 from opbench.runtime.dtypes import DEFAULT, real, require_real
 from opbench.runtime.engine import ENGINE
 from opbench.runtime.ndarray import NDArray, owning
 from opbench.runtime.program import imperative, launch
-from opbench.runtime.recording import IMPERATIVE, api
+from opbench.runtime.recording import IMPERATIVE, api, part, part_begins
 from opbench.runtime.storage import empty as allocate
 
 __all__ = ["NDArray", "array", "dot", "empty", "ones", "waitall", "zeros"]
@@ -64,7 +65,7 @@ def copied(source: Any, context: Context, dtype: Any = None) -> NDArray:
         wanted = real(dtype)
     else:
         wanted = plain.dtype.newbyteorder("=") if typed else DEFAULT
-    return owning(plain, context, wanted)
+    return owning(plain, context, wanted, "nd.array")
 
 
 @api("nd.empty")
@@ -78,7 +79,7 @@ def empty(
         DTypeError: not a dtype of real numbers.
         ContextError: ``ctx`` is no context.
     """
-    return filled(shape, ctx, dtype, None)
+    return filled(shape, ctx, dtype, None, "nd.empty")
 
 
 @api("nd.zeros")
@@ -86,23 +87,23 @@ def zeros(
     shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = "float32"
 ) -> NDArray:
     """A new array of ``shape`` full of zeros; raises as `empty`."""
-    return filled(shape, ctx, dtype, 0)
+    return filled(shape, ctx, dtype, 0, "nd.zeros")
 
 
 @api("nd.ones")
 def ones(shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = "float32") -> NDArray:
     """A new array of ``shape`` full of ones; raises as `empty`."""
-    return filled(shape, ctx, dtype, 1)
+    return filled(shape, ctx, dtype, 1, "nd.ones")
 
 
 def filled(
-    shape: int | Sequence[int], ctx: Context | None, dtype: Any, value: float | None
+    shape: int | Sequence[int], ctx: Context | None, dtype: Any, value: float | None, maker: str
 ) -> NDArray:
-    """A new array full of ``value``; of whatever was there if None."""
+    """A new array full of ``value``; of whatever was there if None. ``maker`` is whom to name."""
     context = resolve(ctx)
     lengths, kind = lengths_of(shape), real(dtype)
     try:
-        values = allocate(lengths, kind, context)
+        values = allocate(lengths, kind, context, maker)
     except (OverflowError, ValueError) as error:
         raise impossible(lengths, error) from None
     if value is not None:
@@ -127,7 +128,7 @@ def dot(lhs: NDArray, rhs: NDArray) -> NDArray:
         ContextError: the operands lie on different devices.
         ForkError: in a forked child.
     """
-    return _apply("dot", (lhs, rhs))
+    return _apply(get("dot"), (lhs, rhs))
 
 
 @api("nd.waitall")
@@ -165,14 +166,46 @@ def impossible(lengths: tuple[int, ...], error: Exception) -> ShapeError:
     return ShapeError(f"no array can have the shape {shown}: {error}")
 
 
-def _apply(name: str, operands: tuple[Any, ...]) -> NDArray:
+def __getattr__(name: str) -> Any:
+    """A function for each operator that a user has made, under its name."""
+    if name.startswith("_") or name not in names():
+        hint = "" if name.startswith("_") else nearest(name, __dir__())
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+    return _function(get(name))
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *names()})
+
+
+@functools.lru_cache(maxsize=256)
+def _function(made: Operator) -> Callable[..., NDArray]:
+    """What `dot` is to its operator, for one of a user's; per operator, as it may be replaced."""
+
+    @api(f"nd.{made.name}")
+    def apply(*operands: NDArray) -> NDArray:
+        return _apply(made, operands)
+
+    apply.__name__ = apply.__qualname__ = made.name
+    apply.__doc__ = f"The operator {made.name} on NDArrays, pending; errors as those of `dot`."
+    return apply
+
+
+def _apply(made: Operator, operands: tuple[Any, ...]) -> NDArray:
+    call = f"nd.{made.name}"
+    since = part_begins()
     for position, operand in enumerate(operands, start=1):
         if not isinstance(operand, NDArray):
             hint = ", which nd.array turns into one" if isinstance(operand, _CONVERTIBLE) else ""
             raise DTypeError(
-                f"nd.{name} takes NDArrays; operand {position} is a {type(operand).__name__}{hint}"
+                f"{call} takes NDArrays; operand {position} is a {type(operand).__name__}{hint}"
             )
-    context = same(f"nd.{name}", [operand.context for operand in operands])
+    if not operands:
+        raise ShapeError(f"{call} takes operands, and was given none")
+    context = same(call, [operand.context for operand in operands])
     forms = tuple((operand.shape, operand.dtype) for operand in operands)
-    program = imperative(get(name), context.device_type, forms)
-    return launch(program, operands, context, IMPERATIVE)[0]
+    program = imperative(made, context.device_type, forms)
+    since = part(call, "check", since)
+    (result,) = launch(program, operands, context, IMPERATIVE)
+    part(call, "dispatch", since)
+    return result

@@ -15,7 +15,7 @@ from opbench.errors import ReadOnlyError
 from opbench.runtime.context import Context
 from opbench.runtime.dtypes import real
 from opbench.runtime.engine import Failure, Task
-from opbench.runtime.recording import api
+from opbench.runtime.recording import api, part, part_begins
 from opbench.runtime.storage import Array, adopt
 
 __all__ = ["NDArray", "owning"]
@@ -132,7 +132,7 @@ class NDArray(NDArrayOperatorsMixin):
             OperatorError: as `wait_to_read`.
             ForkError: as `wait_to_read`.
         """
-        return owning(self._wait(), self._context, real(dtype))
+        return owning(self._wait(), self._context, real(dtype), "NDArray.astype")
 
     @api("NDArray.__array__")
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -223,7 +223,9 @@ class NDArray(NDArrayOperatorsMixin):
     def _wait(self) -> Array:
         task = self._task
         if task is not None:
+            since = 0 if task.done else part_begins()
             task.wait()
+            part("NDArray", "wait", since)
             if task.failure is not None:
                 raise task.failure.error() from task.failure.cause
             self._task = None
@@ -232,10 +234,15 @@ class NDArray(NDArrayOperatorsMixin):
         return self._data
 
 
-def owning(values: Array, context: Context, dtype: np.dtype[Any] | None = None) -> NDArray:
-    """A new NDArray with a copy of ``values`` in C order; ``dtype`` is theirs if None."""
+def owning(
+    values: Array, context: Context, dtype: np.dtype[Any] | None = None, maker: str = ""
+) -> NDArray:
+    """A new NDArray with a copy of ``values`` in C order; ``dtype`` is theirs if None.
+
+    ``maker`` is who asked for it, for the books of memory.
+    """
     own: Array = np.array(values, dtype=dtype, order="C", copy=True)
-    return NDArray(own.shape, own.dtype, context, adopt(own, context))
+    return NDArray(own.shape, own.dtype, context, adopt(own, context, maker))
 
 
 def _plain(value: Any) -> Any:

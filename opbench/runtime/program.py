@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from opbench.operators import Operator, Shape
+from opbench.probes import AROUND, INTERRUPTIONS
 from opbench.runtime.context import Context
 from opbench.runtime.engine import ENGINE, Failure
 from opbench.runtime.ndarray import NDArray
 from opbench.runtime.recording import IMPERATIVE, RECORDER, SYMBOLIC
-from opbench.runtime.storage import Array, Pool, empty
+from opbench.runtime.storage import Array, Pool, empty, tag
+from opbench.runtime.workers import READY, recorded
 
 __all__ = ["Program", "Step", "imperative", "launch", "make_step"]
 
@@ -34,8 +36,10 @@ class Step:
         dtype: of the output.
         operands: the inputs as text, for an error.
         args: what its event carries, the iteration apart.
-        node: the name of the graph's node, for an error; empty outside of a graph.
+        node: the name of the graph's node, for its event and an error; empty outside of a graph.
         dead: slots that no later step reads and that are no result.
+        verify: checks a user's operator against its reference, the first time; else None.
+        lanes: tells the most records that the workers of a call write; None if there are none.
     """
 
     operator: str
@@ -48,6 +52,8 @@ class Step:
     args: dict[str, Any]
     node: str = ""
     dead: tuple[int, ...] = ()
+    verify: Callable[[Sequence[Any], Any], None] | None = None
+    lanes: Callable[[], int] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +89,8 @@ def make_step(
     dtype = operator.infer_dtype([name for _, name in forms])
     shape = operator.infer_shape(shapes)
     cost = operator.cost(shapes, dtype)
+    count = functools.partial(operator.lanes, shapes, dtype) if operator.lanes else None
+    READY.count = count or READY.count
     return Step(
         operator=operator.name,
         kernel=operator.kernels[device],
@@ -98,8 +106,11 @@ def make_step(
             "dtype": dtype,
             "flop": cost.flop,
             "bytes": cost.bytes,
+            **({"node": node} if node else {}),
         },
         node=node,
+        verify=operator.verify,
+        lanes=count,
     )
 
 
@@ -109,7 +120,7 @@ class _Run:
     ``bit`` is the mode that records it, or 0 if that mode was off at the submission.
     """
 
-    __slots__ = ("arrays", "bit", "context", "iteration", "outputs", "pool", "program")
+    __slots__ = ("arrays", "bit", "context", "iteration", "outputs", "pool", "program", "scope")
 
     def __init__(
         self,
@@ -125,6 +136,7 @@ class _Run:
         self.pool = pool
         self.bit = RECORDER.mask & bit
         self.iteration = RECORDER.iteration
+        self.scope = tag()
         self.outputs = [NDArray(shape, dtype, context) for _, shape, dtype in program.results]
 
     def __call__(self) -> Failure | None:
@@ -150,21 +162,35 @@ class _Run:
 
     def _apply(self, step: Step, slots: list[Array | None]) -> None:
         inputs = [slots[number] for number in step.inputs]
-        if self.pool is not None:
-            out = self.pool.empty(step.shape, step.dtype, self.context)
-        else:
-            out = empty(step.shape, step.dtype, self.context)
+        make = empty if self.pool is None else self.pool.empty
+        name = self.scope + step.node
+        out = make(step.shape, step.dtype, self.context, step.operator, name)
         if self.bit:
-            start = RECORDER.clock()
-            step.kernel(*inputs, out=out)
-            end = RECORDER.clock()
-            args = {**step.args, "iteration": self.iteration}
-            RECORDER.complete(step.operator, _CATEGORIES[self.bit], start, end, args)
+            self._record(step, inputs, out)
         else:
             step.kernel(*inputs, out=out)
+        if step.verify is not None:
+            step.verify(inputs, out)
         slots[step.output] = out
         for number in step.dead:
             slots[number] = None
+
+    def _record(self, step: Step, inputs: list[Array | None], out: Array) -> None:
+        call = recorded(step.kernel, step.lanes)
+        entered = AROUND.enter(step.operator) if AROUND.hooks else []
+        noticed: dict[str, Any] = {}
+        before = INTERRUPTIONS.so_far
+        start = RECORDER.clock()
+        try:
+            call.kernel(*inputs, out=out)
+        finally:
+            end = RECORDER.clock()
+            interrupted = INTERRUPTIONS.since(before)
+            if entered:
+                noticed = AROUND.leave(entered)
+        workers = call.figures(step.operator, start, end)
+        args = {**step.args, "iteration": self.iteration, **interrupted, **noticed, **workers}
+        RECORDER.complete(step.operator, _CATEGORIES[self.bit], start, end, args)
 
 
 def launch(

@@ -59,7 +59,11 @@ def uniform(
         raise
     except (OverflowError, ValueError) as error:
         raise impossible(lengths, error) from None
-    return NDArray(values.shape, values.dtype, context, adopt(values, context))
+    return NDArray(values.shape, values.dtype, context, adopt(values, context, "random.uniform"))
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def _require_numbers(**given: Any) -> None:

@@ -1,23 +1,22 @@
-"""Memory that the runtime owns: who holds it, how many bytes live, and when it can be reused.
+"""Memory that the runtime owns: who holds it, and when it can be reused.
 
-The books are kept by weak references to the arrays that lie directly on the memory. Every view
-keeps its array alive, so an array that died has no reader left.
+Each array is entered in the ledger through a weak reference to the one that lies directly on the
+memory. Every view keeps its array alive, so an array that died has no reader left.
 """
 
 from __future__ import annotations
 
-import os
-import threading
 import weakref
-from collections import deque
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from opbench.profiler import current_scope
 from opbench.runtime.context import Context
+from opbench.runtime.ledger import LEDGER, NEVER
 from opbench.runtime.recording import MEMORY, RECORDER
 
-__all__ = ["LEDGER", "Array", "Ledger", "Pool", "adopt", "empty"]
+__all__ = ["Array", "Pool", "adopt", "empty", "tag"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -28,46 +27,8 @@ ALIGNMENT = 64
 # computed; more would keep a burst's memory for ever.
 KEPT = 2
 
-
-class Ledger:
-    """Bytes alive per context; each change is told to the profiler in mode memory.
-
-    Frees come out of weak references, that is at any moment, even inside this class and on this
-    very thread. So a change is queued first, and whoever holds the lock books it: nobody waits.
-    """
-
-    def __init__(self) -> None:
-        self._changes: deque[tuple[Context, int]] = deque()
-        self._lock = threading.Lock()
-        self._live: dict[Context, int] = {}
-
-    def change(self, context: Context, nbytes: int) -> None:
-        """Book an allocation, or with a negative ``nbytes`` a free."""
-        changes = self._changes
-        changes.append((context, nbytes))
-        # Looks again after the release, for a change that came while the lock was still held.
-        while changes and self._lock.acquire(False):
-            try:
-                while changes:
-                    where, change = changes.popleft()
-                    live = self._live[where] = self._live.get(where, 0) + change
-                    if RECORDER.mask & MEMORY:
-                        _record(str(where), change, live)
-            finally:
-                self._lock.release()
-
-    def detach(self) -> None:
-        """In a forked child: another thread may have held the lock at the fork."""
-        self._lock = threading.Lock()
-
-
-def _record(context: str, nbytes: int, live: int) -> None:
-    RECORDER.counter(f"memory {context}", {"live bytes": live})
-    RECORDER.instant(
-        "alloc" if nbytes >= 0 else "free",
-        "memory",
-        {"bytes": nbytes, "context": context, "iteration": RECORDER.iteration},
-    )
+# What the profiler calls it when no scope is open.
+NO_SCOPE = "<unk>:"
 
 
 class Pool:
@@ -97,7 +58,14 @@ class Pool:
         if len(kept) < KEPT:
             kept.append(block)
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], context: Context) -> Array:
+    def empty(
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        context: Context,
+        operator: str = "",
+        name: str = "",
+    ) -> Array:
         """An array on a block of this pool, which comes back when its last view has died."""
         count = 1
         for length in shape:
@@ -107,22 +75,24 @@ class Pool:
         # no array. That is this one, so it outlives all of them; else they would hang on the block.
         buffer = memoryview(block)  # type: ignore[arg-type] # not in NumPy's stubs before Python 3.12
         array: Array = np.frombuffer(buffer, dtype)
-        _track(array, context, self, block)
+        _track(array, context, operator, name, pool=self, block=block)
         return array.reshape(shape)
 
 
 class _Lease(weakref.ref[Array]):
-    """A weak reference that knows what it must give back."""
+    """A weak reference that knows what it must give back, and what the books say of its array."""
 
-    __slots__ = ("block", "context", "nbytes", "pool")
+    __slots__ = ("block", "context", "name", "nbytes", "number", "operator", "pool", "window")
 
-    context: Context
-    nbytes: int
     pool: weakref.ref[Pool] | None
     block: Array | None
+    context: Context
+    nbytes: int
+    operator: str
+    name: str
+    number: int
+    window: int
 
-
-LEDGER = Ledger()
 
 # By identity: a weak reference hashes like its array, and arrays have no hash.
 _LEASES: dict[int, _Lease] = {}
@@ -134,28 +104,56 @@ def _ended(reference: weakref.ref[Array]) -> None:
     pool = lease.pool() if lease.pool is not None else None
     if pool is not None and lease.block is not None:
         pool.give(lease.block)
-    LEDGER.change(lease.context, -lease.nbytes)
+    LEDGER.free(lease)
 
 
-def _track(array: Array, context: Context, pool: Pool | None, block: Array | None) -> None:
+def _track(
+    array: Array,
+    context: Context,
+    operator: str,
+    name: str,
+    pool: Pool | None = None,
+    block: Array | None = None,
+) -> None:
     lease = _Lease(array, _ended)
     lease.context = context
     lease.nbytes = array.nbytes
+    lease.operator = operator
+    lease.name = name or tag() if RECORDER.mask & MEMORY else name
+    lease.window = NEVER
     lease.pool = weakref.ref(pool) if pool is not None else None
     lease.block = block
     _LEASES[id(lease)] = lease
-    LEDGER.change(context, lease.nbytes)
+    LEDGER.alloc(lease)
 
 
-def adopt(array: Array, context: Context) -> Array:
-    """Take an array, which owns its memory and which nobody else writes to, into the books."""
-    _track(array, context, None, None)
+def tag() -> str:
+    """The open scopes of the calling thread, ``outer:inner:``; empty outside of mode memory."""
+    if not RECORDER.mask & MEMORY:
+        return ""
+    scope = current_scope()
+    return "" if scope == NO_SCOPE else scope
+
+
+def adopt(array: Array, context: Context, operator: str = "", name: str = "") -> Array:
+    """Take an array, which owns its memory and which nobody else writes to, into the books.
+
+    Args:
+        array: the array.
+        context: where it lies.
+        operator: the operator that it is a result of, or the function that made it.
+        name: of the graph's node; that of the open scopes if empty.
+    """
+    _track(array, context, operator, name)
     return array
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype[Any], context: Context) -> Array:
-    """A new array in C order with arbitrary content, in the books."""
-    return adopt(np.empty(shape, dtype), context)
-
-
-os.register_at_fork(after_in_child=LEDGER.detach)
+def empty(
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    context: Context,
+    operator: str = "",
+    name: str = "",
+) -> Array:
+    """A new array in C order with arbitrary content, in the books; arguments as of `adopt`."""
+    return adopt(np.empty(shape, dtype), context, operator, name)

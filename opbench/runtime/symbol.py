@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opbench.errors import BindError, DTypeError
-from opbench.operators import Operator, get
+from opbench.operators import Operator
 from opbench.runtime.context import Context
 from opbench.runtime.executor import Executor, bind
 from opbench.runtime.graph import arguments, topological
@@ -72,8 +72,8 @@ class Symbol:
 _numbers: dict[str, Iterator[int]] = {}
 
 
-def apply(operator: str, inputs: tuple[Symbol, ...], name: str | None) -> Symbol:
-    """The node that applies the operator called ``operator``; named after it and numbered.
+def apply(operator: Operator, inputs: tuple[Symbol, ...], name: str | None) -> Symbol:
+    """The node that applies ``operator``; named after it and numbered.
 
     Raises:
         DTypeError: an input is no symbol.
@@ -82,10 +82,10 @@ def apply(operator: str, inputs: tuple[Symbol, ...], name: str | None) -> Symbol
     for position, node in enumerate(inputs, start=1):
         if not isinstance(node, Symbol):
             raise DTypeError(
-                f"sym.{operator} takes Symbols; operand {position} is a {type(node).__name__}:"
+                f"sym.{operator.name} takes Symbols; operand {position} is a {type(node).__name__}:"
                 " put a sym.var there, and give the array to bind"
             )
     if name is None:
-        number = next(_numbers.setdefault(operator, itertools.count()))
-        name = f"{operator}{number}"
-    return Symbol(name, get(operator), inputs)
+        number = next(_numbers.setdefault(operator.name, itertools.count()))
+        name = f"{operator.name}{number}"
+    return Symbol(name, operator, inputs)

@@ -121,7 +121,9 @@ def test_a_mode_asked_for_gives_that_mode_only(project, mode, kept):
         """
     )
     project.run("--benchmark-max-time=0.01", f"--opbench-mode={mode}")
-    assert set(kinds(project.trace())) == kept | {"iteration", "call"}
+    # Collections and compilations are in every mode, whenever they happen.
+    found = set(kinds(project.trace())) - {"gc", "compile"}
+    assert found == kept | {"iteration", "call"}
 
 
 def test_disabled_means_exactly_one_call_and_no_trace(project):

@@ -190,18 +190,3 @@ def test_a_generator_is_refused():
 
     with pytest.raises(ConfigError, match="is a generator: its call returns before any"):
         traced(produce)
-
-
-def test_calls_that_ended_in_a_pause_are_out_of_flight_after_it():
-    @api("waits")
-    def waits():
-        RECORDER.pause()
-
-    RECORDER.run("api", "test")
-    try:
-        waits()
-        RECORDER.resume()
-    finally:
-        trace = RECORDER.stop("test")
-    flights = [e.args["calls"] for e in trace.events if e.name == "api calls in flight"]
-    assert flights == [0, 1, 0]

@@ -181,6 +181,11 @@ def test_a_wrong_mode_is_told_before_anything_is_opened(recorder):
         profile(recorder=recorder, modes="symbollic")
 
 
+def run_to_its_end(course, clock):
+    clock.advance(10)
+    course.step()
+
+
 def test_an_interrupt_while_a_cycle_closes_leaves_nobodys_window_open(recorder, clock):
     interrupts = [KeyboardInterrupt]
 
@@ -191,7 +196,6 @@ def test_an_interrupt_while_a_cycle_closes_leaves_nobodys_window_open(recorder, 
     recorder.add_synchroniser(wait)
     course = profile(recorder=recorder, schedule=schedule(wait=0, warmup=0, active=1, repeat=1))
     with pytest.raises(KeyboardInterrupt), course:
-        clock.advance(10)
-        course.step()
+        run_to_its_end(course, clock)
     assert recorder.state == "stop"
     assert names(course.trace, "iteration") == ["iteration 0"]
