@@ -18,14 +18,14 @@ from opbench.profiler.events import Lane
 __all__ = ["LaneFigures", "record_lanes"]
 
 CATEGORY = "worker"
-COUNTER = "running workers"
+COUNTER, SERIES = "running", "workers"  # which Perfetto and the tables put together
 # What lies between two pieces of one worker up to this long is the recording of the one and the
 # taking of the next, and does not count as an end of running.
 GAP_NS = 5000
 # A verdict is given where it is clear: the busiest worker has that much more to do than the mean,
 # and that costs this share of the call; or workers lay side by side on one CPU for such a share.
 IMBALANCED, MATTERS = 1.2, 0.1
-LEVEL = 1 << 16  # lanes for one more thread of the same worker number begin so much higher
+LEVEL = 10_000  # lanes for one more thread of the same worker number begin so much higher
 
 
 class Row(NamedTuple):
@@ -135,7 +135,7 @@ def record_lanes(
     steps = _running(stretches.values())
     if steps:
         for at, running in [(enter_ns, 0), *steps]:
-            recorder.counter_at(COUNTER, {"workers": running}, at, CATEGORY, lane=lanes[0])
+            recorder.counter_at(COUNTER, {SERIES: running}, at, CATEGORY, lane=lanes[0])
     return _figures(kept, stretches, steps, (enter_ns, leave_ns), asked, lost)
 
 

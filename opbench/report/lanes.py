@@ -12,7 +12,7 @@ __all__ = ["lane_lines", "lane_verdicts"]
 
 DASH = "–"
 # Wide enough for every column: the style of a file or a pipe.
-WIDE = Style(width=120)
+WIDE = Style(width=160)
 # Up to so many workers are listed one by one, more as the least and the most busy.
 LISTED = 4
 
@@ -31,7 +31,7 @@ _HEADINGS = (
 )
 _WORDS = ("operator",)
 # A narrow terminal loses these, from the right.
-_DROPPABLE = ("calls", "CPUs", "all running", "busy per worker")
+_DROPPABLE = ("calls", "CPUs", "all running", "busy per worker", "max/mean")
 
 
 def lane_lines(rows: Iterable[LaneTotal], style: Style = WIDE) -> list[str]:

@@ -7,21 +7,23 @@ tiles head``.
 ``off``: a parallel kernel with `lane_begin` and `lane_end` around pieces of a few µs, given an
 empty buffer and one that is switched off, beside the same kernel without them.
 ``tiles``: dot 4096², all tiles recorded, beside the same call without.
-``head``: dot with recording compiled in and off, beside the checkout given by ``--head``, whose
-processes take turns with this one's.
+``head``: dot with recording compiled in and off, beside that of the checkout given by ``--head``.
 
-All quantities are timed in turns, in one process where that is possible. A ratio compares two
-moments that lie together; printed are the median of the rounds' ratios and its order-statistic
-interval of about 95 %.
+All quantities are timed in turns in one process. A ratio compares two moments that lie together;
+printed are the median of the rounds' ratios and its order-statistic interval of about 95 %.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import importlib
 import math
+import re
+import shutil
 import statistics
-import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -185,48 +187,28 @@ def tiles(rounds: int) -> list[Row]:
     return rows
 
 
-# In each turn: medians of the times, ns, for small and middling products.
-TURN = """
-import sys, time
-sys.path.insert(0, sys.argv[1])
-import numpy as np
-from opbench import kernels
-clock = time.perf_counter_ns
-for n, calls in ((16, 20000), (256, 400), (512, 100), (1024, 20)):
-    a = np.random.default_rng(0).random((n, n), np.float32)
-    c = np.empty_like(a)
-    for _ in range(3):
-        kernels.dot(a, a, out=c)
-    times = []
-    for _ in range(calls):
-        begin = clock()
-        kernels.dot(a, a, out=c)
-        times.append(clock() - begin)
-    print(sorted(times)[calls // 4])
-"""
-
-
 def head(rounds: int, other: str) -> list[Row]:
-    """Dot with recording off by another checkout's, process by process in turns."""
+    """Dot with recording off by another checkout's, call by call in turns, in one process."""
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "other_opbench"
+        shutil.copytree(Path(other) / "opbench", package)
+        for path in package.rglob("*.py"):
+            path.write_text(re.sub(r"\bopbench\b", package.name, path.read_text("utf-8")), "utf-8")
+        sys.path.insert(0, folder)
+        theirs = importlib.import_module(f"{package.name}.kernels").dot
+        rows = []
+        for n, times in ((16, 1000), (256, 20), (512, 4), (1024, 1), (2048, 1)):
+            a = np.random.default_rng(0).random((n, n), np.float32)
+            c = np.empty_like(a)
 
-    def turn(root: str) -> list[float]:
-        done = subprocess.run(
-            [sys.executable, "-c", TURN, root], capture_output=True, text=True, check=True
-        )
-        return [float(line) for line in done.stdout.split()]
+            def calls(dot, times=times, a=a, c=c) -> None:
+                for _ in range(times):
+                    dot(a, a, out=c)
 
-    found: list[list[float]] = []
-    turn(other), turn(str(ROOT))  # compile
-    for number in range(rounds):
-        order = [other, str(ROOT)] if number % 2 else [str(ROOT), other]
-        times = {root: turn(root) for root in order}
-        found.append(
-            [ours / theirs for ours, theirs in zip(times[str(ROOT)], times[other], strict=True)]
-        )
-    return [
-        (f"dot {n}² float32, off, by {Path(other).name}", shown(interval(values)), "–")
-        for n, values in zip((16, 256, 512, 1024), zip(*found, strict=True), strict=True)
-    ]
+            both = [functools.partial(calls, dot) for dot in (theirs, kernels.dot)]
+            (found,) = ratios(both, rounds * (10 if n <= 1024 else 2))
+            rows.append((f"dot {n}² float32, off, by {Path(other).name}", shown(found), "–"))
+        return rows
 
 
 def main() -> None:
