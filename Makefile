@@ -16,7 +16,7 @@ unexport PYTEST_ADDOPTS PYTEST_PLUGINS PYTEST_DISABLE_PLUGIN_AUTOLOAD
 
 help:
 	@echo "make bench   time, trace and save every benchmark (3 to 4 minutes)"
-	@echo "make test    run the tests (about 5 minutes)"
+	@echo "make test    run the tests (about 10 minutes)"
 	@echo "make lint    ruff and mypy"
 	@echo "make clean   remove .venv, caches, traces and saved runs"
 
