@@ -4,7 +4,7 @@ Run by hand: ``python tests/peers/lanes_cost.py --markdown``; parts of it by ``-
 tiles head``.
 
 ``record``: one worker record beside two readings of the same clock, both in compiled code.
-``off``: a parallel kernel with `lane_begin` and `lane_end` around pieces of a few µs, given an
+``off``: a parallel kernel with `lane_begin` and `lane_end` around pieces of 3 µs, given an
 empty buffer and one that is switched off, beside the same kernel without them.
 ``tiles``: dot 4096², all tiles recorded, beside the same call without.
 ``head``: dot with recording compiled in and off, beside that of the checkout given by ``--head``.
@@ -159,7 +159,7 @@ def off(rounds: int) -> list[Row]:
     ]
     names = ["an empty buffer", "a buffer switched off", "recording"]
     return [
-        (f"a kernel of {PIECES} pieces of 4 µs with {name}", shown(found), "–")
+        (f"a kernel of {PIECES} pieces of {ITEMS} sums with {name}", shown(found), "–")
         for name, found in zip(names, ratios(calls, 20 * rounds), strict=True)
     ]
 
