@@ -84,7 +84,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _matmul(options: argparse.Namespace) -> int:
     from opbench import profiler
-    from opbench.report import operator_table
+    from opbench.report import lane_lines, operator_table
     from opbench.runtime import Context
 
     window = profiler.IterationWindow(
@@ -108,6 +108,8 @@ def _matmul(options: argparse.Namespace) -> int:
         raise AssertionError("a window that was run through left no trace")
     rows = profiler.operator_totals(window.trace)
     show(operator_table(rows, style()))
+    for line in lane_lines(profiler.lane_totals(window.trace), style()):
+        show(line)
     if not rows:
         say("matmul runs a bound symbol: --mode symbolic records its operators")
     # After the table, which must not be lost with the trace.
