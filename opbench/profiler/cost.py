@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from opbench.profiler.events import Trace
 
-__all__ = ["WORKERS", "Cost", "Overhead", "overhead"]
+__all__ = ["WORKERS", "Cost", "Overhead", "overhead", "taken_out", "worker_records"]
 
 WORKERS = "numba workers"  # the group of lanes that the workers of parallel kernels stand in
 MOST = 0.01  # of the window: from here on the recording disturbs what it records
@@ -66,17 +66,34 @@ class Overhead(NamedTuple):
         )
 
 
-def overhead(trace: Trace) -> Overhead | None:
-    """What the trace's recording cost; None where nobody timed a record."""
-    if trace.cost is None:
+def taken_out(cost: Cost | None, events: int, records: int, recorded_ns: int) -> Overhead | None:
+    """What recording took out of its windows; None where nobody timed a record.
+
+    Args:
+        cost: the price of one record.
+        events: recorded on threads, also those that were dropped.
+        records: recorded by workers.
+        recorded_ns: length of all windows, less the pauses.
+    """
+    if cost is None:
         return None
-    groups = {pid for pid, name in trace.process_names.items() if name == WORKERS}
-    records = (
-        sum(event.pid in groups and event.phase == "X" for event in trace.events) if groups else 0
-    )
+    spent = events * cost.span_ns + records * (cost.worker_record_ns or 0.0)
+    share = spent / recorded_ns if recorded_ns > 0 else 0.0
+    return Overhead(*cost, events, records, recorded_ns, share)
+
+
+def overhead(trace: Trace) -> Overhead | None:
+    """What the recording of one trace cost; None where nobody timed a record."""
+    records = worker_records(trace)
     events = len(trace.events) + trace.spilled + trace.dropped - records
     recorded = sum(end - start for start, end in trace.windows)
     recorded -= sum(end - start for start, end in trace.pauses)
-    spent = events * trace.cost.span_ns + records * (trace.cost.worker_record_ns or 0.0)
-    share = spent / recorded if recorded > 0 else 0.0
-    return Overhead(*trace.cost, events, records, recorded, share)
+    return taken_out(trace.cost, events, records, recorded)
+
+
+def worker_records(trace: Trace) -> int:
+    """How many slices of a trace the workers of parallel kernels recorded."""
+    groups = {pid for pid, name in trace.process_names.items() if name == WORKERS}
+    if not groups:
+        return 0
+    return sum(event.pid in groups and event.phase == "X" for event in trace.events)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from opbench.profiler.cost import WORKERS, Cost, Overhead
+from opbench.profiler.cost import Cost, Overhead, taken_out, worker_records
 from opbench.profiler.events import Trace, TraceEvent
 
 __all__ = ["OPERATOR_CATEGORIES", "Held", "Key", "Tally", "Times", "operator_name", "tally_of"]
@@ -161,13 +161,8 @@ class Tally:
 
     def overhead(self) -> Overhead | None:
         """What recording all this cost; None where nobody timed a record."""
-        if self.cost is None:
-            return None
         events = self.events + self.spilled + self.dropped
-        spent = events * self.cost.span_ns
-        spent += self.worker_records * (self.cost.worker_record_ns or 0.0)
-        share = spent / self.recorded_ns if self.recorded_ns > 0 else 0.0
-        return Overhead(*self.cost, events, self.worker_records, self.recorded_ns, share)
+        return taken_out(self.cost, events, self.worker_records, self.recorded_ns)
 
     def _count(self, other: Tally, sign: int) -> None:
         self.recorded_ns += sign * other.recorded_ns
@@ -185,10 +180,7 @@ def tally_of(trace: Trace) -> Tally:
     begin inside it.
     """
     tally = Tally()
-    workers = {pid for pid, name in trace.process_names.items() if name == WORKERS}
-    if workers:
-        records = sum(event.pid in workers and event.phase == "X" for event in trace.events)
-        tally.worker_records = records
+    tally.worker_records = worker_records(trace)
     tally.events = len(trace.events) - tally.worker_records
     tally.dropped = trace.dropped
     tally.spilled = trace.spilled

@@ -2,7 +2,7 @@
 
 python tests/peers/history_scale.py                    # 1,000 records x 100 benchmarks, 5 launches
 python tests/peers/history_scale.py --launches 1
-python tests/peers/history_scale.py --folder /tmp/kept # writes the records once, and keeps them
+python tests/peers/history_scale.py --folder kept      # writes the records once, and keeps them
 
 Every 10th benchmark steps by 8 % somewhere, and at one record all of them by 6 % together.
 """
