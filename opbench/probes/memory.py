@@ -7,7 +7,6 @@ at the transitions of a window, and when the runtime books an array.
 from __future__ import annotations
 
 import threading
-import tracemalloc
 from typing import Any
 
 from opbench.probes.around import AROUND
@@ -89,6 +88,8 @@ class PythonMemory(Probe):
 
     def opened(self, modes: Mode) -> None:
         """Begin tracing, if it was asked for."""
+        import tracemalloc
+
         if not modes & MEMORY or not (self.asked or self._recorder.python_memory):
             return
         with self._lock:
@@ -104,6 +105,8 @@ class PythonMemory(Probe):
 
     def closed(self) -> None:
         """End tracing."""
+        import tracemalloc
+
         AROUND.remove(self)
         with self._lock:
             if self._open and self._ours:
@@ -121,6 +124,8 @@ class PythonMemory(Probe):
 
     def read(self) -> None:
         """Record the present value, in a window that traces."""
+        import tracemalloc
+
         with self._lock:
             if self._open and tracemalloc.is_tracing():
                 self._tell(self._look())
@@ -147,6 +152,8 @@ class PythonMemory(Probe):
 
     def _look(self) -> int:
         """The traced bytes; what was the most since the last look goes to whom it concerns."""
+        import tracemalloc
+
         now, most = tracemalloc.get_traced_memory()
         if self._ours:
             # Else an operator's peak would be that of the largest one before it.
