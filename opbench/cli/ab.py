@@ -40,6 +40,7 @@ examples:
   opbench ab --base v1.2 --setup 'pip install .' --markdown ab.md
   opbench ab --base origin/main -- -k matmul
   opbench ab --resume
+  opbench ab --resume --budget 20m
 """
 
 
@@ -100,7 +101,8 @@ def add_side_options(command: Parser) -> None:
         nargs="?",
         const="",
         metavar="ID",
-        help="go on with a session that was interrupted: the newest, or the one of that id",
+        help="go on with a session that was interrupted, or whose budget was spent, with the"
+        " --budget of now: the newest, or the one of that id",
     )
     add_launch_options(command)
     add_report_options(command)
@@ -162,8 +164,7 @@ def session(options: argparse.Namespace, asked: AbOptions) -> AbResult:
             result = launch.measure_ab(asked, progress, options.resume)
     except KeyboardInterrupt:
         progress.clear()
-        where = [] if options.results is None else ["--results", str(options.results)]
-        say(f"go on with: {options.prog} {shlex.join(['--resume', *where])}")
+        say(_how_to_go_on(options))
         raise
     finally:
         progress.clear()
@@ -172,4 +173,20 @@ def session(options: argparse.Namespace, asked: AbOptions) -> AbResult:
     )
     show("\n".join(lines))
     write_reports(options, result.comparisons)
+    if result.resumable and asked.budget_s is not None:
+        twice = 2 * asked.budget_s
+        say(_how_to_go_on(options, f"{twice / 60:g}m" if twice % 60 == 0 else f"{twice:g}s"))
     return result
+
+
+def _how_to_go_on(options: argparse.Namespace, budget: str = "") -> str:
+    """The command that takes the session up again.
+
+    Args:
+        options: of the command that was given.
+        budget: what to advise instead of the budget of then; empty to leave it.
+    """
+    words = ["--resume"]
+    words += ["--budget", budget] if budget else []
+    words += [] if options.results is None else ["--results", str(options.results)]
+    return f"go on with: {options.prog} {shlex.join(words)}"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opbench.cli.sessions import results_of
+from opbench.cli.sessions import add_results_option, results_of
 from opbench.cli.terminal import DONE, MISTAKE, Parser, say, show, style
 from opbench.errors import ConfigError
 
@@ -47,15 +46,6 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     _add_prune(actions)
 
 
-def _with_results(action: Parser) -> None:
-    action.add_argument(
-        "--results",
-        type=Path,
-        metavar="DIR",
-        help="where records are kept (default: results, beside pytest's settings)",
-    )
-
-
 def _library(options: argparse.Namespace) -> Library:
     from opbench import records
 
@@ -79,7 +69,7 @@ def _add_set(actions: argparse._SubParsersAction[Parser]) -> None:
         help="an id, a number, files or a folder, as opbench compare takes them (default: latest)",
     )
     action.add_argument("--replace", action="store_true", help="move a baseline that is there")
-    _with_results(action)
+    add_results_option(action)
 
 
 def _set(options: argparse.Namespace) -> int:
@@ -106,7 +96,7 @@ def _add_list(actions: argparse._SubParsersAction[Parser]) -> None:
         "list", help="name the baselines", description="Name the baselines, one a line."
     )
     action.set_defaults(run=_list, prog=action.prog)
-    _with_results(action)
+    add_results_option(action)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -136,7 +126,7 @@ def _add_show(actions: argparse._SubParsersAction[Parser]) -> None:
     )
     action.set_defaults(run=_show, prog=action.prog)
     action.add_argument("name", metavar="NAME")
-    _with_results(action)
+    add_results_option(action)
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -189,7 +179,7 @@ def _add_prune(actions: argparse._SubParsersAction[Parser]) -> None:
     action.add_argument("names", metavar="NAME", nargs="*")
     action.add_argument("--older-than", metavar="AGE", help="by the record's date, such as 90d")
     action.add_argument("--dry-run", action="store_true", help="say what would go, and keep it")
-    _with_results(action)
+    add_results_option(action)
 
 
 def _prune(options: argparse.Namespace) -> int:

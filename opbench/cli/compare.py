@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opbench.cli.sessions import (
     add_report_options,
+    add_results_option,
     check_reports,
     results_of,
     write_reports,
@@ -107,12 +108,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         dest="although",
         help="compare although this fact of the environment differs, such as numpy",
     )
-    add(
-        "--results",
-        type=Path,
-        metavar="DIR",
-        help="where records are kept (default: results, beside pytest's settings)",
-    )
+    add_results_option(command)
     add_report_options(command)
 
 

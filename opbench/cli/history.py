@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opbench.cli.sessions import TerminalProgress, results_of
+from opbench.cli.sessions import TerminalProgress, add_results_option, results_of
 from opbench.cli.terminal import DONE, MISTAKE, Parser, say, show, style
 from opbench.errors import ConfigError
 
@@ -78,12 +78,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     add("--markdown", type=Path, metavar="FILE", help="write the steps as Markdown too")
     add("-v", "--verbose", action="store_true", help="list every step, and every record")
-    add(
-        "--results",
-        type=Path,
-        metavar="DIR",
-        help="where records are kept (default: results, beside pytest's settings)",
-    )
+    add_results_option(command)
 
 
 def _history(options: argparse.Namespace) -> int:

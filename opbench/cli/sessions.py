@@ -23,6 +23,7 @@ __all__ = [
     "TerminalProgress",
     "add_launch_options",
     "add_report_options",
+    "add_results_option",
     "check_reports",
     "interruptible",
     "results_of",
@@ -72,7 +73,12 @@ def add_launch_options(command: Parser) -> None:
         metavar="TIME",
         help="end a launch that takes longer (default: 10m, then five times its first time)",
     )
-    add(
+    add_results_option(command)
+
+
+def add_results_option(command: Parser) -> None:
+    """Where everything is kept."""
+    command.add_argument(
         "--results",
         type=Path,
         metavar="DIR",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import platform
 import time
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 
 from opbench import records
 from opbench.errors import ConfigError
+from opbench.launch import wording
 from opbench.launch.controls import Controls
 from opbench.launch.guard import Guard
 from opbench.launch.journal import Journal, clear_stale, locked
@@ -23,10 +23,10 @@ from opbench.launch.revision import Repository
 from opbench.launch.selection import Selection, after_warm_up, places_of, select
 from opbench.launch.selfcheck import SelfCheck, crowded, self_check
 from opbench.launch.side import SIDES, Side, SideOptions, make_side
-from opbench.launch.stages import MOST_TIMES, Budget, Progress, Stages
+from opbench.launch.stages import Budget, Progress, Stages, Work
 from opbench.launch.survey import Survey, misplaced
+from opbench.launch.turn import SCREEN
 from opbench.launch.verdicts import Verdicts
-from opbench.launch.wording import command_line, counted, duration, no_work, wrong_place
 
 __all__ = ["AbResult", "measure_ab"]
 
@@ -39,6 +39,8 @@ _PATIENCE, _LEAST_TIMEOUT_S, _FIRST_TIMEOUT_S = 5.0, 60.0, 600.0
 _CONTROLS_S = 0.03  # before each launch
 # Of the timed rounds' seconds, what calibrating and warming up take once more.
 _UNTIMED = 1.5
+_SCREENED = "{} without an answer yet, screened until there are {} pairs"
+_CONFIRMED = "{} suspected, to be confirmed by fresh pairs, {} in all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class AbResult:
     """The session's id."""
     check: SelfCheck | None = None
     """Of a self-check that came to an end."""
+    resumable: bool = False
+    """Whether the budget left something undecided, so that the session goes on with more."""
 
     def exit_code(self, *, strict: bool = False) -> int:
         """0 nothing confirmed, 1 a regression is, 3 nothing was judged.
@@ -104,8 +108,9 @@ def measure_ab(
             session = _Session(plan, journal, guard, progress, budget, run)
             comparisons = session.measure()
             check = session.check(comparisons) if plan.options.self_check else None
-        journal.finish(f"{len(comparisons.comparisons)} benchmarks\n")
-    return AbResult(comparisons, journal.id, check)
+        if not session.cut_short:
+            journal.finish(f"{len(comparisons.comparisons)} benchmarks\n")
+    return AbResult(comparisons, journal.id, check, session.cut_short)
 
 
 class _Session:
@@ -131,7 +136,8 @@ class _Session:
             Controls().measure,
             lambda: budget.left_s,
         )
-        self.verdicts = Verdicts(journal, self.options.floor, self.options.screen_pairs)
+        self.verdicts = Verdicts(journal, self.options.floor)
+        self.cut_short, self.told = False, ""
         self.notes = list(plan.notes)
         self.startup_s: dict[str, float] = {}
 
@@ -154,29 +160,34 @@ class _Session:
             costs,
         )
         self._say_plan(selection, stages)
-        self.verdicts.left_out = stages.screen(selection.work, self.options.screen_pairs)
-        self._screen_the_noisy(stages)
-        suspects = self.verdicts.suspects()
-        if suspects:
-            count = sum(map(len, suspects.values()))
-            self.progress.say(f"{counted(count, 'suspect')}, to be confirmed by fresh pairs")
-        for file, ids in suspects.items():
-            # As many times as screening needed; what fresh pairs say has no part in the number.
-            times = math.ceil(self.verdicts.screened(file, ids) / self.options.screen_pairs)
-            stages.confirm({file: ids}, max(1, times) * self.options.confirm_pairs)
+        for keeps_reserve in (True, False):
+            # What the suspects leave of the budget goes to what screening had no room for.
+            stages.keeps_reserve = keeps_reserve
+            self.verdicts.left_out = stages.screen(selection.work)
+            self._until_answered(self.verdicts.to_screen, stages.screen_again, _SCREENED)
+            self._until_answered(self.verdicts.to_confirm, stages.confirm, _CONFIRMED)
+        self.verdicts.refused = frozenset(stages.refused)
+        self.cut_short = bool(self.verdicts.unfinished())
         self._explain(sides, stages)
         return self._set()
 
-    def _screen_the_noisy(self, stages: Stages) -> None:
-        """More pairs for what the first ones leave open, as far as the budget goes."""
-        pairs = self.options.screen_pairs
-        for times in range(2, MOST_TIMES + 1):
-            noisy = self.verdicts.too_noisy()
-            if not noisy:
-                return
-            count = counted(sum(map(len, noisy.values())), "benchmark")
-            self.progress.say(f"{count} too noisy to be judged yet, screened by {pairs} more pairs")
-            if not stages.screen_again(noisy, times * pairs):
+    def _until_answered(
+        self,
+        wanting: Callable[[], Mapping[int, Work]],
+        measure: Callable[[Work, int], None],
+        words: str,
+    ) -> None:
+        """More pairs for what asks for them, as long as any are measured: the budget may end."""
+        while groups := wanting():
+            before = len(self.journal.turns)
+            count = sum(len(ids) for work in groups.values() for ids in work.values())
+            told = words.format(wording.counted(count, "benchmark"), min(groups))
+            if told != self.told:  # what had no room at first is taken up again later
+                self.progress.say(told)
+            self.told = told
+            for pairs, work in sorted(groups.items()):
+                measure(work, pairs)
+            if len(self.journal.turns) == before:
                 return
 
     def check(self, comparisons: records.ComparisonSet) -> SelfCheck:
@@ -190,6 +201,7 @@ class _Session:
         for file, ids in self.verdicts.changed().items():
             if stages.pair_cost(file) > self.budget.left_s:
                 self.notes.append(f"the budget had no room to profile {file}, so no why is told")
+                self.cut_short = True
                 continue
             self.progress.step(0, 0, None, f"profiling {file}")
             documents = {name: self.launcher.profile(side, ids) for name, side in sides.items()}
@@ -207,19 +219,20 @@ class _Session:
         threads = "as configured" if options.threads is None else str(options.threads)
         cpus = "all" if options.cpus is None else ",".join(map(str, options.cpus))
         facts = (
-            f"{options.screen_pairs}+{options.confirm_pairs} pairs",
+            f"{records.SCREEN_LOOKS[0]}+{records.CONFIRM_LOOKS[0]} pairs",
             f"floor {options.floor}",
             f"threads {threads}",
             f"cpus {cpus}",
             f"seed {self.plan.seed}",
-            duration(self.budget.spent_s),
+            wording.duration(self.budget.spent_s),
         )
         return records.ComparisonSet(
             title=title,
             context=("   ".join(facts), *self._told(), *self.notes),
             comparisons=self.verdicts.comparisons(),
-            reproduce=command_line(options, self.plan.commits, self.plan.seed),
+            reproduce=wording.command_line(options, self.plan.commits, self.plan.seed),
             reason=reason or self.verdicts.machine_moved(),
+            unfinished=self.verdicts.unfinished(),
             facts={
                 "session": self.journal.id,
                 "seed": str(self.plan.seed),
@@ -241,7 +254,7 @@ class _Session:
         if self.verdicts.left_out:
             left = ", ".join(self.verdicts.left_out)
             told.append(
-                f"the budget of {duration(self.budget.seconds or 0)} had no room for {left}"
+                f"the budget of {wording.duration(self.budget.seconds or 0)} had no room for {left}"
             )
         if self.plan.commits["base"] == self.plan.commits["head"] and not self.options.self_check:
             told.append("base and head are the same commit: whatever is found is noise")
@@ -291,7 +304,7 @@ class _Session:
         selection = select(surveys, cwd, self.options.paths, long=self.options.long)
         self.verdicts.selection = selection
         if not selection.work:
-            raise NothingToCompare(no_work(selection))
+            raise NothingToCompare(wording.no_work(selection))
         return selection
 
     def _warmed_up(
@@ -301,8 +314,9 @@ class _Session:
         warm: dict[str, dict[str, WarmUp]] = {}
         for number, (file, ids) in enumerate(selection.work.items()):
             if self.budget.left_s <= 0:
-                spent = duration(self.budget.spent_s)
+                spent = wording.duration(self.budget.spent_s)
                 msg = f"the budget was spent while warming up ({spent}); give more with --budget"
+                self.cut_short = True
                 raise NothingToCompare(msg)
             warm[file] = {}
             for name, side in sides.items():
@@ -316,7 +330,7 @@ class _Session:
         self._keep_floors(warm)
         selection = self.verdicts.selection = after_warm_up(selection, warm)
         if not selection.work:
-            raise NothingToCompare(no_work(selection))
+            raise NothingToCompare(wording.no_work(selection))
         if self.options.timeout_s is None:
             slowest = max(one.seconds for both in warm.values() for one in both.values())
             self.launcher.timeout_s = max(_LEAST_TIMEOUT_S, _PATIENCE * slowest)
@@ -350,20 +364,16 @@ class _Session:
             self.options.elsewhere,
         )
         if found:
-            raise ConfigError(wrong_place(side, found, self.options.setup))
+            raise ConfigError(wording.wrong_place(side, found, self.options.setup))
 
     def _say_plan(self, selection: Selection, stages: Stages) -> None:
         """The planned cost, before any of it is spent."""
-        pairs = self.options.screen_pairs
-        seconds = sum(pairs * stages.pair_cost(file) for file in selection.work)
-        budget = self.budget.seconds
-        limit = "no budget" if budget is None else f"budget {duration(budget)}"
-        self.progress.say(
-            f"{counted(selection.count, 'benchmark')} in {counted(len(selection.work), 'file')}, "
-            f"{pairs} pairs of launches each: about {duration(seconds)}, and "
-            f"{self.options.confirm_pairs} pairs more for each suspect "
-            f"({limit}, seed {self.plan.seed})"
-        )
+        pairs = records.SCREEN_LOOKS[0]
+        missing = {
+            file: max(0, pairs - len(self.journal.pairs(SCREEN, file))) for file in selection.work
+        }
+        seconds = sum(count * stages.pair_cost(file) for file, count in missing.items())
+        self.progress.say(wording.planned(selection, seconds, self.budget.seconds, self.plan.seed))
         if selection.long:
             self.progress.say(
                 f"{len(selection.long)} marked long are left out; name one by its id or give --long"

@@ -18,7 +18,8 @@ from opbench.launch.turn import Turn
 
 __all__ = ["SCHEMA_VERSION", "Journal", "clear_stale", "locked"]
 
-SCHEMA_VERSION = 1
+# 2: looks at fixed numbers of pairs; a session that was begun under another rule does not go on.
+SCHEMA_VERSION = 2
 _PLAN, _TURNS, _END = "plan.json", "turns.jsonl", "report.json"
 
 
@@ -134,7 +135,10 @@ class Journal:
             plan = json.loads((folder / _PLAN).read_bytes())
             version = plan["schema_version"]
             if version != SCHEMA_VERSION:
-                msg = f"{folder} is of schema {version}, this opbench reads {SCHEMA_VERSION}"
+                msg = (
+                    f"{folder} is of schema {version}, this opbench goes on with "
+                    f"{SCHEMA_VERSION}; start a new session"
+                )
                 raise RecordError(msg)
             text = (folder / _TURNS).read_text("utf-8")
             if text and not text.endswith("\n"):  # or the next launch would end a broken line
@@ -147,8 +151,8 @@ class Journal:
             raise RecordError(msg) from error
         turns = []
         for line in text.splitlines():
-            # A line that a kill cut off is a launch that did not happen.
-            with contextlib.suppress(ValueError, KeyError, TypeError):
+            # A line that a kill cut off, or that is damaged, is a launch that did not happen.
+            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
                 turns.append(Turn.from_dict(json.loads(line)))
         return cls(folder, plan, turns)
 
@@ -168,7 +172,7 @@ class Journal:
             out.write(json.dumps(turn.as_dict()) + "\n")
 
     def finish(self, report: str) -> None:
-        """The session has ended by itself."""
+        """The session has ended by itself, with nothing that more time would decide."""
         with contextlib.suppress(OSError):
             (self.folder / _END).write_text(report, encoding="utf-8")
 

@@ -14,7 +14,7 @@ from opbench.errors import RecordError
 from opbench.launch.journal import Journal
 from opbench.launch.revision import Repository
 from opbench.launch.side import SIDES
-from opbench.launch.stages import CONFIRM_PAIRS, SCREEN_PAIRS, Progress
+from opbench.launch.stages import Progress
 
 __all__ = ["DEFAULT_FLOOR", "AbOptions", "Plan", "new_plan", "resumed_plan"]
 
@@ -47,8 +47,6 @@ class AbOptions:
     seed: int | None = None
     floor: records.Floor = DEFAULT_FLOOR
     long: bool = False
-    screen_pairs: int = SCREEN_PAIRS
-    confirm_pairs: int = CONFIRM_PAIRS
 
     def as_dict(self) -> dict[str, Any]:
         """What a session that goes on takes over, in plain values."""

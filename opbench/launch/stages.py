@@ -7,18 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from opbench import records
 from opbench.launch.journal import Journal
 from opbench.launch.schedule import turns
 from opbench.launch.turn import CONFIRM, SCREEN, Turn
 
-__all__ = ["CONFIRM_PAIRS", "MOST_TIMES", "SCREEN_PAIRS", "Budget", "Progress", "Stages", "Work"]
+__all__ = ["Budget", "Progress", "Stages", "Work"]
 
-SCREEN_PAIRS, CONFIRM_PAIRS = 8, 12
-# Where pairs spread too far for any verdict, so many times as many pairs are taken at most.
-MOST_TIMES = 3
 # A launch may fail now and then; a file whose launches fail twice in a row is given up.
 SPARE_PAIRS, FAILURES = 2, 2
-# What screening leaves of the budget: confirming takes half as many pairs again, of few files.
+# What screening leaves of the budget until the suspects have had their turn.
 RESERVED = 0.25
 
 Work = Mapping[str, Sequence[str]]
@@ -61,27 +59,34 @@ class Budget:
 
     @property
     def reserve_s(self) -> float:
-        """What screening may not touch."""
+        """What screening may not touch before the suspects have had their turn."""
         return 0.0 if self.seconds is None else RESERVED * self.seconds
 
 
 @dataclass
 class _File:
-    """A file within one stage."""
+    """A file within one stage, as far as its pairs were for these very benchmarks."""
 
     name: str
     ids: Sequence[str]
     good: int = 0
     attempts: int = 0
+    """All pairs of the file in this stage: the number of the next one."""
+    for_others: int = 0
     failed_in_a_row: int = 0
 
     def finished(self, wanted: int) -> bool:
-        spent = self.attempts >= wanted + SPARE_PAIRS
+        spent = self.attempts - self.for_others >= wanted + SPARE_PAIRS
         return self.good >= wanted or spent or self.failed_in_a_row >= FAILURES
 
 
 class Stages:
-    """Runs the pairs of a session that the journal does not hold yet."""
+    """Runs the pairs of a session that the journal does not hold yet.
+
+    Attributes:
+        keeps_reserve: whether screening leaves a part of the budget to confirming.
+        refused: files that wanted pairs for which the budget had no room, at least for a while.
+    """
 
     def __init__(
         self,
@@ -105,6 +110,8 @@ class Stages:
         self._measure, self._journal, self._budget = measure, journal, budget
         self._progress, self._seed = progress, seed
         self._costs = dict(costs)
+        self.keeps_reserve = True
+        self.refused: set[str] = set()
 
     def pair_cost(self, file: str, stage: int = SCREEN) -> float:
         """Seconds that a pair of a file takes: the mean of those measured, or the estimate."""
@@ -112,7 +119,7 @@ class Stages:
         seconds = [sum(turn.seconds for turn in sides.values()) for sides in pairs.values()]
         return sum(seconds) / len(seconds) if seconds else self._costs.get(file, 0.0)
 
-    def screen(self, work: Work, pairs: int = SCREEN_PAIRS) -> tuple[str, ...]:
+    def screen(self, work: Work, pairs: int = records.SCREEN_LOOKS[0]) -> tuple[str, ...]:
         """Measure every file that the budget holds; the files that it does not.
 
         Whole files are left out, and not pairs of all of them: a benchmark with half of its pairs
@@ -130,18 +137,18 @@ class Stages:
             waiting = [name for name in waiting if name not in batch]
         return tuple(waiting)
 
-    def screen_again(self, work: Work, pairs: int) -> bool:
-        """Add to the pairs of screening until there are so many, for whole files as ``screen``.
-
-        Returns:
-            Whether the budget had room for any.
-        """
+    def screen_again(self, work: Work, pairs: int) -> None:
+        """Add to the pairs of screening until there are so many, for whole files as ``screen``."""
         batch = self._fitting(list(work), pairs)
         self._run(SCREEN, {name: work[name] for name in batch}, pairs)
-        return bool(batch)
 
-    def confirm(self, work: Work, pairs: int = CONFIRM_PAIRS) -> None:
-        """Measure the suspects by fresh pairs, file by file, as far as the budget goes."""
+    def confirm(self, work: Work, pairs: int = records.CONFIRM_LOOKS[0]) -> None:
+        """Measure the suspects by fresh pairs, file by file, as far as the budget goes.
+
+        Args:
+            work: the suspects, of each file those that have equally many fresh pairs.
+            pairs: how many each of them is to have in all.
+        """
         for name, ids in work.items():
             self._run(CONFIRM, {name: ids}, pairs)
 
@@ -149,7 +156,7 @@ class Stages:
 
     def _fitting(self, names: Sequence[str], pairs: int) -> list[str]:
         """The files, in their order, for which the budget has room."""
-        room = self._budget.left_s - self._budget.reserve_s
+        room = self._budget.left_s - (self._budget.reserve_s if self.keeps_reserve else 0.0)
         batch = []
         for name in names:
             missing = max(0, pairs - len(self._journal.pairs(SCREEN, name)))
@@ -157,6 +164,8 @@ class Stages:
             if cost <= room:
                 batch.append(name)
                 room -= cost
+            else:
+                self.refused.add(name)
         return batch
 
     def _run(self, stage: int, work: Work, wanted: int, attempts: int | None = None) -> None:
@@ -169,7 +178,8 @@ class Stages:
             attempts: stop after so many pairs of each, good or not.
         """
         files = [self._resumed(stage, name, ids) for name, ids in work.items()]
-        order = turns(wanted + SPARE_PAIRS, self._seed + stage)
+        others = max((file.for_others for file in files), default=0)
+        order = turns(wanted + SPARE_PAIRS + others, self._seed + stage)
         done = 2 * sum(file.good for file in files)
         planned = 2 * wanted * len(files)
         while True:
@@ -183,6 +193,7 @@ class Stages:
             least = min(file.attempts for file in open_files)
             for file in [file for file in open_files if file.attempts == least]:
                 if self.pair_cost(file.name, stage) > self._budget.left_s:
+                    self.refused.update(one.name for one in open_files)
                     return
                 for side in order[file.attempts]:
                     self._tell(stage, done, planned, files, wanted, f"{file.name} {side}")
@@ -194,8 +205,13 @@ class Stages:
     def _resumed(self, stage: int, name: str, ids: Sequence[str]) -> _File:
         """A file with what the journal knows of it."""
         file = _File(name, ids)
-        for _ in self._journal.pairs(stage, name):
-            self._count(stage, file)
+        for sides in self._journal.pairs(stage, name).values():
+            measured = {one for turn in sides.values() for one in turn.values}
+            if measured and measured.isdisjoint(ids):
+                file.attempts += 1
+                file.for_others += 1
+            else:
+                self._count(stage, file)
         return file
 
     def _count(self, stage: int, file: _File) -> None:

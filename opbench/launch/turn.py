@@ -79,7 +79,7 @@ class Turn:
         """What ``as_dict`` gave.
 
         Raises:
-            TypeError, KeyError, ValueError: it is something else.
+            TypeError, KeyError, ValueError, AttributeError: it is something else.
         """
         values = {name: Value(**value) for name, value in document["values"].items()}
         return cls(**{**document, "values": values})

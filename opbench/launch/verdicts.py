@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from opbench import records
@@ -17,8 +17,6 @@ __all__ = ["BIMODAL_SHARE", "Evidence", "Verdicts"]
 
 BIMODAL_SHARE = 0.25
 """Of the launches of a side, the share from which on a benchmark counts as bimodal."""
-NOISY = 2.0
-"""Times the floor: while no smaller change could be seen, screening asks for more pairs."""
 _CHANGED = (records.Verdict.REGRESSED, records.Verdict.IMPROVED)
 
 
@@ -78,18 +76,20 @@ class Verdicts:
         left_out: files for which the budget had no room.
         floors: by test id, where the project says something else than the session's floor.
         explanations: by test id, what accounts for the change.
+        refused: files that wanted pairs for which the budget had no room.
     """
 
-    def __init__(self, journal: Journal, floor: records.Floor, pairs: int) -> None:
-        """Judge by a floor, with so many pairs to screen."""
-        self._journal, self._floor, self._pairs = journal, floor, pairs
+    def __init__(self, journal: Journal, floor: records.Floor) -> None:
+        """Judge by a floor."""
+        self._journal, self._floor = journal, floor
         self.floors: dict[str, records.Floor] = {}
+        self.refused: Collection[str] = ()
         self.selection = Selection()
         self.left_out: tuple[str, ...] = ()
         self.explanations: dict[str, tuple[records.Attribution, ...]] = {}
 
     def suspects(self) -> dict[str, list[str]]:
-        """By file, what screening found to differ; the largest difference first within all."""
+        """By file, what screening found to differ."""
         found: dict[str, list[str]] = {}
         for file, ids in self.selection.work.items():
             for name in ids:
@@ -99,35 +99,55 @@ class Verdicts:
                     found.setdefault(file, []).append(name)
         return found
 
-    def too_noisy(self) -> dict[str, list[str]]:
-        """By file, what the pairs of screening leave open, since they spread too far.
-
-        Whoever looks at the screen again, with more pairs, suspects a little more often. That
-        costs time and no trust: what is suspected is confirmed by fresh pairs alone.
-        """
-        found: dict[str, list[str]] = {}
+    def to_screen(self) -> dict[int, dict[str, list[str]]]:
+        """What the first pairs have no answer for: how many it is to have, by file."""
+        found: dict[int, dict[str, list[str]]] = {}
         for file, ids in self.selection.work.items():
             for name in () if file in self.left_out else ids:
-                evidence, floor = Evidence(self._journal, file, name), self._floor_of(name)
+                evidence = Evidence(self._journal, file, name)
                 base, head = evidence.base[SCREEN], evidence.head[SCREEN]
-                if not base or evidence.bimodal >= BIMODAL_SHARE:
-                    continue
-                one = records.judge_pairs(name, base, head, floor, len(base))
-                undecided = one.verdict is records.Verdict.INCONCLUSIVE
-                seen, least = one.detectable, one.floor
-                if (
-                    undecided
-                    and not records.screen(base, head, floor)
-                    and seen is not None
-                    and least is not None
-                    and seen > NOISY * least
-                ):
-                    found.setdefault(file, []).append(name)
+                pairs = records.pairs_to_screen(base, head, self._floor_of(name))
+                first = pairs == records.SCREEN_LOOKS[0]
+                if pairs > len(base) and not first and evidence.bimodal < BIMODAL_SHARE:
+                    found.setdefault(pairs, {}).setdefault(file, []).append(name)
         return found
 
-    def screened(self, file: str, ids: Sequence[str]) -> int:
-        """Pairs of the first stage, of the benchmark that has most."""
-        return max((Evidence(self._journal, file, name).screened for name in ids), default=0)
+    def to_confirm(self) -> dict[int, dict[str, list[str]]]:
+        """The suspects without an answer: how many fresh pairs they are to have, by file."""
+        found: dict[int, dict[str, list[str]]] = {}
+        for file, ids in self.suspects().items():
+            for name in ids:
+                evidence = Evidence(self._journal, file, name)
+                base, head = evidence.base[CONFIRM], evidence.head[CONFIRM]
+                pairs = records.pairs_to_confirm(base, head, self._floor_of(name))
+                # The first fresh pairs may show that two modes were a passing thing.
+                fit = evidence.bimodal < BIMODAL_SHARE or not base
+                if pairs > len(base) and fit:
+                    found.setdefault(pairs, {}).setdefault(file, []).append(name)
+        return found
+
+    def unfinished(self) -> tuple[str, ...]:
+        """What the budget left undecided, in the order of the files: more of it would go on."""
+        wanting = {
+            name
+            for groups in (self.to_screen(), self.to_confirm())
+            for work in groups.values()
+            for file, ids in work.items()
+            if file in self.refused
+            for name in ids
+        }
+        return tuple(
+            name
+            for file, ids in self.selection.work.items()
+            for name in ids
+            if file in self.left_out
+            or name in wanting
+            or (file in self.refused and self._incomplete(file, name))
+        )
+
+    def _incomplete(self, file: str, name: str) -> bool:
+        """Whether not even its first pairs are complete."""
+        return Evidence(self._journal, file, name).screened < records.SCREEN_LOOKS[0]
 
     def unconfirmed(self) -> list[str]:
         """Suspects for which the budget had too little room, so that they may be anything."""
@@ -149,9 +169,9 @@ class Verdicts:
 
     def comparisons(self) -> tuple[records.Comparison, ...]:
         """One for each benchmark of either side."""
-        moved = self.machine_moved()
+        moved, unfinished = self.machine_moved(), set(self.unfinished())
         judged = [
-            self._judged(file, name, moved)
+            self._judged(file, name, moved, cut=name in unfinished)
             for file, ids in self.selection.work.items()
             for name in ids
         ]
@@ -193,7 +213,7 @@ class Verdicts:
 
     # inside
 
-    def _judged(self, file: str, name: str, moved: str) -> records.Comparison:
+    def _judged(self, file: str, name: str, moved: str, *, cut: bool) -> records.Comparison:
         evidence = Evidence(self._journal, file, name)
         if not evidence.screened or file in self.left_out:
             reason = self._why_unmeasured(file)
@@ -206,12 +226,14 @@ class Verdicts:
             evidence.screened,
         )
         warnings = [*comparison.warnings, *_lacks(evidence)]
-        if evidence.screened < self._pairs:
-            warnings.append(f"{evidence.screened} of {self._pairs} pairs were measured")
+        wanted = records.SCREEN_LOOKS[0]
+        if evidence.screened < wanted:
+            warnings.append(f"{evidence.screened} of {wanted} pairs were measured")
         verdict, detectable = comparison.verdict, comparison.detectable
+        if cut:
+            warnings.append("the budget ended before it was decided; give more with --budget")
         if self._unconfirmed(evidence, name):
             # It may be a regression of any size: to end with 0 would be a false all-clear.
-            warnings.append("give more time with --budget, or fewer tests")
             detectable = None
         if evidence.bimodal >= BIMODAL_SHARE:
             warnings.append(

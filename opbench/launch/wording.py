@@ -7,12 +7,13 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from opbench import records
 from opbench.launch.plan import DEFAULT_FLOOR, AbOptions
 from opbench.launch.selection import Selection
 from opbench.launch.side import Side
 from opbench.launch.survey import Misplaced
 
-__all__ = ["command_line", "counted", "duration", "no_work", "wrong_place"]
+__all__ = ["command_line", "counted", "duration", "no_work", "planned", "wrong_place"]
 
 
 def counted(number: int, noun: str) -> str:
@@ -45,6 +46,23 @@ def no_work(selection: Selection) -> str:
         if names
     ]
     return "no benchmark can be compared: " + (", ".join(parts) or "none was collected")
+
+
+def planned(selection: Selection, seconds: float, budget_s: float | None, seed: int) -> str:
+    """What a session is about to cost, before any of it is spent.
+
+    Args:
+        selection: what is measured.
+        seconds: what is left of screening, as estimated.
+        budget_s: None for no end.
+        seed: draws the turns.
+    """
+    limit = "no budget" if budget_s is None else f"budget {duration(budget_s)}"
+    return (
+        f"{counted(selection.count, 'benchmark')} in {counted(len(selection.work), 'file')}, "
+        f"{records.SCREEN_LOOKS[0]} pairs of launches each: about {duration(seconds)}, and "
+        f"{records.CONFIRM_LOOKS[0]} pairs more for each suspect ({limit}, seed {seed})"
+    )
 
 
 def wrong_place(side: Side, found: tuple[Misplaced, ...], setup: str) -> str:

@@ -19,7 +19,16 @@ from opbench.records.history_index import INDEX_NAME, HistoryIndex, IndexedLaunc
 from opbench.records.history_series import Epoch, History, Moment, Point, Series, history_of
 from opbench.records.history_steps import LEAST_RECORDS, LEAST_STEP_LAUNCHES, Step
 from opbench.records.launches import Launch, read_run
-from opbench.records.pairs import PairEstimate, confirm, judge_pairs, screen
+from opbench.records.pairs import (
+    CONFIRM_LOOKS,
+    SCREEN_LOOKS,
+    PairEstimate,
+    confirm,
+    judge_pairs,
+    pairs_to_confirm,
+    pairs_to_screen,
+    screen,
+)
 from opbench.records.record import RunRecord, read_records
 from opbench.records.rename import Rename, load_rename
 from opbench.records.roof import Ceiling, Roof, load_roof, save_roof
@@ -44,12 +53,14 @@ from opbench.records.tripwire import Tripwires, Wire, live_record, tripwires
 from opbench.records.verdict import Attribution, Comparison, ComparisonSet, Summary, Verdict
 
 __all__ = [
+    "CONFIRM_LOOKS",
     "DEFAULT_FLOOR",
     "FACTS",
     "INDEX_NAME",
     "LEAST_LAUNCHES",
     "LEAST_RECORDS",
     "LEAST_STEP_LAUNCHES",
+    "SCREEN_LOOKS",
     "TRIPWIRE",
     "Attribution",
     "Baseline",
@@ -108,6 +119,8 @@ __all__ = [
     "median_log_ratio",
     "new_launch_id",
     "opbench_block",
+    "pairs_to_confirm",
+    "pairs_to_screen",
     "parse_floor",
     "prune_baselines",
     "read_records",

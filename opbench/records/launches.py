@@ -19,7 +19,9 @@ from opbench.units import format_bytes
 __all__ = ["SCHEMA_VERSION", "Launch", "document_of", "read_run"]
 
 SCHEMA_VERSION = 1
-"""Of the ``opbench`` block.
+"""Of the ``opbench`` block. There has been one so far, and it has grown: what was added later is
+optional, and a file that lacks it is read with a warning of what that costs. A field that changes
+its meaning makes a new number, and its reader then says how the older one is understood.
 
 1 (opbench 0.1): schema_version, record_id, launch_id, environment; and for each benchmark
   extra_info.opbench with flop, bytes (integers, per call) and profiled (true if its rounds ran
@@ -164,9 +166,10 @@ def _bytes(path: Path) -> bytes:
     advice = "name a file that opbench or pytest-benchmark saved"
     try:
         with path.open("rb") as stream:
+            size = path.stat().st_size
             # Bounded: a file may grow, or have no size, as a pipe and a device have none.
-            raw = stream.read(MOST_BYTES + 1)
-            size = max(len(raw), path.stat().st_size)
+            raw = stream.read(MOST_BYTES + 1) if size <= MOST_BYTES else b""
+            size = max(len(raw), size)
     except (OSError, ValueError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or error
         _refuse(path, f"cannot be read: {reason}", error, advice)
@@ -235,6 +238,8 @@ def _id(
     if found is None:
         if key == "launch_id":
             warnings.append("no launch id: taken to be one launch, named after the file")
+        elif block:
+            warnings.append("no record id: taken to be a record of its own")
         return fallback
     if not isinstance(found, str) or not found:
         _refuse(path, f"its {key} is {brief(found)}, expected text")

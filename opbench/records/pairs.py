@@ -3,6 +3,11 @@
 The first stage screens: it is sensitive, and whatever it suspects costs more measuring and no
 trust. The second stage confirms, with fresh pairs only, so that nothing was picked for being
 extreme; its interval assumes nothing about the shape of the noise.
+
+Either stage looks at its pairs at fixed numbers of them, and asks for more until it has an answer.
+Looking often makes chance win more often, so all looks of the second stage share one promise: of
+unchanged code at most 5 % would be confirmed by it alone, whatever the noise, and also where a
+session ends in between and goes on.
 """
 
 from __future__ import annotations
@@ -19,19 +24,38 @@ from opbench.records.statistics import (
     median_log_ratio,
     sign_interval,
 )
-from opbench.records.summary import summary_of
+from opbench.records.summary import open_yet
 from opbench.records.verdict import Comparison, Verdict
 
-__all__ = ["LEAST_PAIRS", "PairEstimate", "confirm", "judge_pairs", "screen"]
+__all__ = [
+    "CONFIRM_LOOKS",
+    "LEAST_PAIRS",
+    "SCREEN_LOOKS",
+    "PairEstimate",
+    "confirm",
+    "judge_pairs",
+    "pairs_to_confirm",
+    "pairs_to_screen",
+    "screen",
+]
 
 LEAST_PAIRS = 6
-"""The fewest that screening takes: with less no interval of 95 % exists to confirm with."""
-# Both were chosen on real launches of two busy cores, before the trials of docs/verdicts.md. With
-# 95 % and 99 % a slowdown of 10 % was shown in 77 % of trials, with these in 89 %; there was no
-# false alarm either way, as both stages must agree and reach the floor. A wider screen costs
-# launches alone: 1 % of unchanged benchmarks are suspected. 12 fresh pairs give 96.1 %.
+"""The fewest that screening takes: with less its interval means nothing."""
+SCREEN_LOOKS = (8, 16, 24, 36, 48, 72)
+"""Pairs after which screening is looked at."""
+CONFIRM_LOOKS = (12, 24, 36, 48, 72, 96)
+"""Fresh pairs after which a suspect is looked at."""
+# The first two were chosen on real launches of two busy cores, before the trials of
+# docs/verdicts.md. With 95 % and 99 % a slowdown of 10 % was shown in 77 % of trials, with these
+# in 89 %; there was no false alarm either way, as both stages must agree and reach the floor. A
+# wider screen costs launches alone. The others were computed: of 12, 24, 36, 48, 72 and 96 signs 2,
+# 4, 9, 13, 23 and 33 may then differ, and none before 12, which fair coins pass in 4.8 % of cases.
 SCREEN_CONFIDENCE = 0.90
-CONFIRM_CONFIDENCE = 0.95
+FIRST_CONFIDENCE = 0.95
+LATER_CONFIDENCE = 0.995
+EARLY_CONFIDENCE = 0.99
+NOISY, NOISY_PAIRS = 2.0, 24
+"""Times the floor: while no smaller change could be seen, up to so many pairs are screened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +71,25 @@ class PairEstimate:
     pairs: int
 
     @property
+    def beyond_floor(self) -> bool:
+        """Whether the estimate reaches the floor, surely or not."""
+        return abs(math.log(self.ratio)) >= math.log1p(self.floor)
+
+    @property
     def changed(self) -> bool:
         """Whether the interval excludes equality, and the change reaches the floor."""
-        beyond = abs(math.log(self.ratio)) >= math.log1p(self.floor)
-        return beyond and (self.low > 1 or self.high < 1)
+        return self.beyond_floor and (self.low > 1 or self.high < 1)
 
     @property
     def within_floor(self) -> bool:
         """Whether the whole interval lies closer to equality than the floor."""
         limit = 1 + self.floor
         return 1 / limit < self.low and self.high < limit
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is an answer, so that no pair more is asked for."""
+        return self.changed or self.within_floor
 
     @property
     def detectable(self) -> float:
@@ -75,19 +108,68 @@ def screen(base: Sequence[float], head: Sequence[float], floor: float | Floor) -
     return len(base) >= LEAST_PAIRS and _screened(base, head, floor).changed
 
 
+def pairs_to_screen(base: Sequence[float], head: Sequence[float], floor: float | Floor) -> int:
+    """How many pairs screening wants in all, after those that it has.
+
+    More than there are, if the estimate reaches the floor and the interval still holds equality;
+    up to 24 also if no change below twice the floor could have been seen. Whoever looks again
+    suspects a little more often. That costs time and no trust: fresh pairs alone confirm.
+    """
+    count = len(base)
+    if count < SCREEN_LOOKS[0]:
+        return SCREEN_LOOKS[0]
+    found = _screened(base, head, floor)
+    noisy = count < NOISY_PAIRS and found.detectable > NOISY * found.floor
+    more = not found.settled and (found.beyond_floor or noisy)
+    return _next(SCREEN_LOOKS, count) if more else count
+
+
 def confirm(
     base: Sequence[float], head: Sequence[float], floor: float | Floor
 ) -> PairEstimate | None:
-    """What fresh pairs say of a suspect, with a sign interval of at least 95 %.
+    """What fresh pairs say of a suspect: the first look with an answer, or else the last one.
 
+    A look has a sign interval of at least 95 % at 12 pairs, and of 99.5 % at each later one.
+    Where a session ended before the first 12, they are looked at as they are, with 99 %.
     ``changed`` is the confirmation.
 
     Returns:
-        None where so few pairs have no interval of that confidence.
+        None where so few pairs have no interval of that confidence: 8 are the least.
     """
     logs = _logs(base, head)
-    interval = sign_interval(logs, CONFIRM_CONFIDENCE)
-    return None if interval is None else _estimate(base, floor, logs, interval)
+    found = None
+    for size in [look for look in CONFIRM_LOOKS if look <= len(logs)] or [len(logs)]:
+        interval = sign_interval(logs[:size], _confidence(size))
+        if interval is None:
+            return None
+        found = _estimate(base[:size], floor, logs[:size], interval)
+        if found.settled:
+            break
+    return found
+
+
+def _confidence(size: int) -> float:
+    if size == CONFIRM_LOOKS[0]:
+        return FIRST_CONFIDENCE
+    return LATER_CONFIDENCE if size > CONFIRM_LOOKS[0] else EARLY_CONFIDENCE
+
+
+def pairs_to_confirm(base: Sequence[float], head: Sequence[float], floor: float | Floor) -> int:
+    """How many fresh pairs a suspect wants in all, after those that it has.
+
+    None are left to want where a look has an answer, or its estimate fell below the floor: what is
+    so small, or so lost in noise, is open, and more pairs would seldom change that.
+    """
+    count = len(base)
+    found = confirm(base, head, floor)
+    if found is None or count < CONFIRM_LOOKS[0]:
+        return count if found is not None and found.settled else CONFIRM_LOOKS[0]
+    hopeful = found.beyond_floor and not found.changed
+    return _next(CONFIRM_LOOKS, count) if hopeful else count
+
+
+def _next(looks: Sequence[int], count: int) -> int:
+    return next((look for look in looks if look > count), count)
 
 
 def judge_pairs(
@@ -114,19 +196,11 @@ def judge_pairs(
         msg = f"{name}: {counts}; pairs need both"
         raise ValueError(msg)
     if not base_values:
-        return _undecided(name, "no pair of launches in which both sides gave a value")
-    comparison = Comparison(
-        id=name,
-        baseline=summary_of(base_values),
-        candidate=summary_of(head_values),
-        ratio=None,
-        low=None,
-        high=None,
-        verdict=Verdict.INCONCLUSIVE,
-    )
-    if min(*base_values, *head_values) <= 0:
-        reason = "a launch took no time by its clock; give the test more work a call"
-        return replace(comparison, warnings=(reason,))
+        reason = "no pair of launches in which both sides gave a value"
+        return Comparison(name, None, None, None, None, None, Verdict.INCONCLUSIVE, (reason,))
+    comparison = open_yet(name, base_values, head_values)
+    if comparison.warnings:
+        return comparison
     if stage1 < LEAST_PAIRS:
         ratio = math.exp(median_log_ratio(base_values, head_values))
         reason = f"{stage1} pairs only; at least {LEAST_PAIRS} are needed"
@@ -150,7 +224,7 @@ def _second(
         verdict = Verdict.REGRESSED if fresh.ratio > 1 else Verdict.IMPROVED
         return _told(comparison, fresh, verdict)
     verdict = Verdict.UNCHANGED if fresh.within_floor else Verdict.INCONCLUSIVE
-    reason = "suspected by screening, and not confirmed by fresh pairs"
+    reason = f"suspected by screening, and not confirmed by {fresh.pairs} fresh pairs"
     return _told(comparison, fresh, verdict, reason)
 
 
@@ -168,10 +242,6 @@ def _told(
         verdict=verdict,
         warnings=(reason,) if reason else (),
     )
-
-
-def _undecided(name: str, reason: str) -> Comparison:
-    return Comparison(name, None, None, None, None, None, Verdict.INCONCLUSIVE, (reason,))
 
 
 def _screened(base: Sequence[float], head: Sequence[float], floor: float | Floor) -> PairEstimate:

@@ -19,9 +19,9 @@ from opbench.records.statistics import (
 from opbench.records.summary import (
     bimodal,
     launch_value,
+    open_yet,
     steady,
     steady_rounds,
-    summary_of,
     tick,
 )
 from opbench.records.verdict import Comparison, Summary, Verdict
@@ -142,21 +142,14 @@ def judge_launches(
     before = [launch_value(sample.values) for sample in baseline]
     after = [launch_value(sample.values) for sample in candidate]
     latest = candidate[-1]
-    comparison = Comparison(
-        id=name,
-        baseline=summary_of(before),
-        candidate=summary_of(after),
-        ratio=None,
-        low=None,
-        high=None,
-        verdict=Verdict.INCONCLUSIVE,
+    comparison = replace(
+        open_yet(name, before, after),
         label=latest.label,
         group=latest.group,
         floor=floor.relative,
     )
-    if min(*before, *after) <= 0:
-        reason = "a launch took no time by its clock; give the test more work a call"
-        return replace(comparison, warnings=(reason,)), None
+    if comparison.warnings:
+        return comparison, None
     if min(len(before), len(after)) < LEAST_LAUNCHES:
         return _too_few(comparison, baseline, candidate), None
     raised = _above_ticks(floor, baseline, candidate)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from opbench.records.statistics import lower_quartile, median, quantile, sign_interval, spread
-from opbench.records.verdict import Summary
+from opbench.records.verdict import Comparison, Summary, Verdict
 
-__all__ = ["bimodal", "launch_value", "steady", "steady_rounds", "summary_of", "tick"]
+__all__ = ["bimodal", "launch_value", "open_yet", "steady", "steady_rounds", "summary_of", "tick"]
 
 CONFIDENCE = 0.95
 # A launch's first rounds still warm caches and branch predictors.
@@ -52,6 +52,30 @@ def summary_of(values: Sequence[float], warnings: Sequence[str] = ()) -> Summary
         n=len(values),
         warnings=tuple(warnings),
         spread=spread(values) if min(values) > 0 else 0.0,
+    )
+
+
+def open_yet(name: str, baseline: Sequence[float], candidate: Sequence[float]) -> Comparison:
+    """A benchmark before its values are judged: both sides, and no verdict.
+
+    Where a launch took no time there is no ratio to judge; the comparison then carries that as its
+    warning, and is the last word.
+
+    Args:
+        name: the benchmark's id.
+        baseline: one value a launch, seconds per call; at least one.
+        candidate: the same of the other side.
+    """
+    reason = "a launch took no time by its clock; give the test more work a call"
+    return Comparison(
+        id=name,
+        baseline=summary_of(baseline),
+        candidate=summary_of(candidate),
+        ratio=None,
+        low=None,
+        high=None,
+        verdict=Verdict.INCONCLUSIVE,
+        warnings=(reason,) if min(*baseline, *candidate) <= 0 else (),
     )
 
 

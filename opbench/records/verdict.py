@@ -127,6 +127,8 @@ class ComparisonSet:
     """Why nothing could be compared, where one reason holds for everything."""
     order: str = "change"
     """How reports sort: ``change`` (the worst first), ``name``, or ``file`` as it is here."""
+    unfinished: tuple[str, ...] = ()
+    """Ids of what a budget left undecided, so that more time would go on with it."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Whatever else a machine may want to read, such as the ids of both records."""
 

@@ -73,6 +73,7 @@ def comparison_text(
     if not any(one.verdict in _COLOURS for one in rows):
         lines += [wording.headline(found)]
     lines += _named(found, shown, style) if not verbose else []
+    lines += _unfinished(found, shown, style, verbose=verbose)
     lines.append("")
     words = wording.counts(found, unicode=style.unicode)
     lines += textwrap.wrap("   ".join(words), style.width, break_on_hyphens=False) if words else []
@@ -103,8 +104,13 @@ def _rows(found: ComparisonSet, only: Collection[Verdict], *, verbose: bool) -> 
         return [one for one in ordered if one.verdict in only]
     if verbose:
         return ordered
-    open_ones = [one for one in ordered if one.verdict is Verdict.INCONCLUSIVE and one.judged]
-    # Where nothing could be decided for one reason, the headline gives it once.
+    # Where nothing could be judged at all, the headline gives the reason once.
+    any_judged, cut = any(one.judged for one in ordered), set(found.unfinished)
+    open_ones = [
+        one
+        for one in ordered
+        if one.verdict is Verdict.INCONCLUSIVE and (any_judged or one.id in cut)
+    ]
     kept = {id(one) for one in open_ones[:MOST_OPEN]}
     changed = {id(one) for one in ordered if one.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}}
     return [one for one in ordered if id(one) in kept | changed]
@@ -123,6 +129,20 @@ def _named(found: ComparisonSet, shown: dict[str, str], style: Style) -> list[st
         room = style.width - INDENT - len(more)
         lines.append(f"{front:<{INDENT}}{middle_cut(', '.join(names), max(room, NARROWEST))}{more}")
     return lines
+
+
+def _unfinished(
+    found: ComparisonSet, shown: dict[str, str], style: Style, *, verbose: bool
+) -> list[str]:
+    """What more time would decide."""
+    told = wording.unfinished(found, shown, len(found.unfinished) if verbose else MOST_OPEN)
+    return textwrap.wrap(
+        told,
+        max(style.width, INDENT + NARROWEST),
+        subsequent_indent=GAP,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def _table(

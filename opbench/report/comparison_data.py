@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import Any
 
 from opbench.records import Comparison, ComparisonSet, Summary, Verdict
 from opbench.report import wording
+from opbench.report.spreadsheet import inert, sheet
 
 __all__ = ["comparison_csv", "comparison_json"]
 
@@ -29,8 +28,6 @@ _COLUMNS = (
     "candidate_launches",
     "warnings",
 )
-# What a spreadsheet would run as a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def comparison_json(found: ComparisonSet) -> str:
@@ -49,6 +46,7 @@ def comparison_json(found: ComparisonSet) -> str:
             {"fact": name, "before": before, "after": after}
             for name, before, after in found.differences
         ],
+        "unfinished": list(found.unfinished),
         "counts": {verdict.value: found.count(verdict) for verdict in Verdict},
         "comparisons": [_plain(one) for one in wording.in_order(found)],
     }
@@ -101,30 +99,24 @@ def _side(summary: Summary | None) -> dict[str, Any] | None:
 
 def comparison_csv(found: ComparisonSet) -> str:
     """A heading and one row per benchmark, with all digits; empty for what is not known."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for one in wording.in_order(found):
-        before, after = one.baseline, one.candidate
-        row: list[Any] = [
-            _inert(one.id),
-            _inert(one.group or ""),
-            one.verdict.value,
-            one.ratio,
-            one.low,
-            one.high,
-            one.confidence,
-            one.floor,
-            one.detectable,
-            before and before.centre,
-            before and before.n,
-            after and after.centre,
-            after and after.n,
-            _inert("; ".join(one.warnings)),
-        ]
-        writer.writerow(row)
-    return stream.getvalue()
+    return sheet(_COLUMNS, map(_row, wording.in_order(found)))
 
 
-def _inert(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
+def _row(one: Comparison) -> tuple[Any, ...]:
+    before, after = one.baseline, one.candidate
+    return (
+        inert(one.id),
+        inert(one.group or ""),
+        one.verdict.value,
+        one.ratio,
+        one.low,
+        one.high,
+        one.confidence,
+        one.floor,
+        one.detectable,
+        before and before.centre,
+        before and before.n,
+        after and after.centre,
+        after and after.n,
+        inert("; ".join(one.warnings)),
+    )

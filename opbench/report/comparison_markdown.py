@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from opbench.records import Comparison, ComparisonSet, Verdict
 from opbench.report import wording
+from opbench.report.markup import code, heading, plain, row
 
 __all__ = ["comparison_markdown"]
 
@@ -15,9 +16,6 @@ MOST_BYTES = 20_000
 # What a table of the first rows may take; the folded parts share the rest.
 TABLE_SHARE = 0.6
 ROOM_FOR_ENDS = 400
-_ACTIVE = re.compile(r"([\\`*_{}\[\]<>|~&])")
-# A mention or an issue's number, which no backslash stops; a space of no width does.
-_LINKED = re.compile(r"(?<!\w)([@#])(?=\w)")
 
 
 def comparison_markdown(found: ComparisonSet, most_bytes: int = MOST_BYTES) -> str:
@@ -31,16 +29,18 @@ def comparison_markdown(found: ComparisonSet, most_bytes: int = MOST_BYTES) -> s
         most_bytes: where whole rows are left out; a step summary takes 1 MiB.
     """
     shown = wording.names(found.comparisons)
-    lines = [f"### {_text(wording.headline(found))}", _context(found)]
+    lines = [f"### {plain(wording.headline(found))}", _context(found)]
     changed = wording.changed(found)
     used = _size(lines)
     if changed:
         rows = [_row(one, shown) for one in changed[:MOST_ROWS]]
-        head = _heading(
+        head = heading(
             ("verdict", "benchmark", *found.sides, "ratio", "interval", "why"), right=(2, 3)
         )
         kept = _fitting(rows, int(TABLE_SHARE * most_bytes) - used - _size(head))
         lines += ["", *head, *kept, *_rest(len(changed) - len(kept))]
+    told = wording.unfinished(found, shown, MOST_ROWS)
+    lines += ["", plain(told)] if told else []
     for title, rows in _folded(found, shown):
         room = most_bytes - _size(lines) - _size([title]) - ROOM_FOR_ENDS
         kept = _fitting(rows, room)
@@ -55,15 +55,15 @@ def comparison_markdown(found: ComparisonSet, most_bytes: int = MOST_BYTES) -> s
 def _context(found: ComparisonSet) -> str:
     title = re.sub(r"\s{2,}", " · ", found.title)
     how = [re.sub(r"\s{2,}", " · ", line) for line in found.context[:1]]
-    return " · ".join([_text(title), *map(_text, how), *wording.counts(found)])
+    return " · ".join([plain(title), *map(plain, how), *wording.counts(found)])
 
 
 def _row(one: Comparison, shown: dict[str, str]) -> str:
     sign = wording.SIGNS[one.verdict][0]
     before, after = wording.times(one)
-    told = (wording.ratio(one), wording.interval(one), _text(wording.reason(one)))
+    told = (wording.ratio(one), wording.interval(one), plain(wording.reason(one)))
     verdict = f"{sign} {wording.WORDS[one.verdict]}"
-    return _cells(verdict, _code(shown[one.id]), before, after, *told)
+    return row(verdict, code(shown[one.id]), before, after, *told)
 
 
 def _folded(found: ComparisonSet, shown: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
@@ -71,14 +71,14 @@ def _folded(found: ComparisonSet, shown: dict[str, str]) -> Iterator[tuple[str, 
     ordered = wording.in_order(found)
     undecided = [one for one in ordered if one.verdict is Verdict.INCONCLUSIVE]
     if undecided:
-        head = _heading(("benchmark", "ratio", "interval", "could have seen", "why"), right=(3,))
+        head = heading(("benchmark", "ratio", "interval", "could have seen", "why"), right=(3,))
         rows = [
-            _cells(
-                _code(shown[one.id]),
+            row(
+                code(shown[one.id]),
                 wording.ratio(one),
                 wording.interval(one),
                 wording.percent(one.detectable),
-                _text(wording.reason(one)),
+                plain(wording.reason(one)),
             )
             for one in undecided
         ]
@@ -94,16 +94,14 @@ def _folded(found: ComparisonSet, shown: dict[str, str]) -> Iterator[tuple[str, 
     quiet = _is_quiet(found)
     unchanged = [one for one in ordered if one.verdict is Verdict.UNCHANGED]
     if unchanged and not quiet:
-        yield f"{len(unchanged)} unchanged", [f"- {_code(shown[one.id])}" for one in unchanged]
+        yield f"{len(unchanged)} unchanged", [f"- {code(shown[one.id])}" for one in unchanged]
     if found.differences:
-        rows = [
-            f"- {_text(name)}: was {_code(a)}, is {_code(b)}" for name, a, b in found.differences
-        ]
+        rows = [f"- {plain(name)}: was {code(a)}, is {code(b)}" for name, a, b in found.differences]
         yield "environment", rows
     if found.context[1:] and not quiet:
-        yield "notes", [f"- {_text(note)}" for note in found.context[1:]]
+        yield "notes", [f"- {plain(note)}" for note in found.context[1:]]
     if found.reproduce and not quiet:
-        yield "how to reproduce", [_code(found.reproduce)]
+        yield "how to reproduce", [code(found.reproduce)]
 
 
 def _is_quiet(found: ComparisonSet) -> bool:
@@ -114,26 +112,17 @@ def _is_quiet(found: ComparisonSet) -> bool:
 
 
 def _listed(one: Comparison, shown: dict[str, str]) -> str:
-    told = f": {_text('; '.join(one.warnings))}" if one.verdict is Verdict.INCOMPARABLE else ""
-    return f"- {_code(shown[one.id])}{told}"
-
-
-def _heading(words: Sequence[str], right: Sequence[int] = ()) -> list[str]:
-    rules = ["---:" if index in right else "---" for index in range(len(words))]
-    return [_cells(*words), _cells(*rules)]
-
-
-def _cells(*texts: str) -> str:
-    return f"| {' | '.join(texts)} |"
+    told = f": {plain('; '.join(one.warnings))}" if one.verdict is Verdict.INCOMPARABLE else ""
+    return f"- {code(shown[one.id])}{told}"
 
 
 def _fitting(rows: Sequence[str], room: int) -> list[str]:
     kept: list[str] = []
-    for row in rows:
-        room -= len(row.encode()) + 1
+    for line in rows:
+        room -= len(line.encode()) + 1
         if room < 0:
             break
-        kept.append(row)
+        kept.append(line)
     return kept
 
 
@@ -143,16 +132,3 @@ def _rest(count: int) -> list[str]:
 
 def _size(lines: Sequence[str]) -> int:
     return sum(len(line.encode()) + 1 for line in lines)
-
-
-def _text(text: str) -> str:
-    """Plain text: nothing in a benchmark's name or a reason is markup, a mention or a new cell."""
-    return _LINKED.sub("\\1\u200b", _ACTIVE.sub(r"\\\1", " ".join(text.split())))
-
-
-def _code(text: str) -> str:
-    """A code span; inside a table a bar ends the cell even there, unless it is escaped."""
-    flat = " ".join(text.split()).replace("|", "\\|")
-    longest = max(map(len, re.findall("`+", flat)), default=0)
-    fence, pad = "`" * (longest + 1), " " if "`" in flat else ""
-    return f"{fence}{pad}{flat}{pad}{fence}"

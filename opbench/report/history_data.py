@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from opbench.records import Findings, Series
+from opbench.records import Findings
+from opbench.report.spreadsheet import inert, sheet
 
 __all__ = ["history_csv", "history_wide_csv"]
 
@@ -27,8 +27,6 @@ _COLUMNS = (
     "after_s",
     "commits_from",
 )
-# What a spreadsheet would run as a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def history_csv(found: Findings) -> str:
@@ -37,13 +35,14 @@ def history_csv(found: Findings) -> str:
     ``step`` is ``slower``, ``faster`` or ``machine`` in the first record of a step, with a
     question mark where it is tentative; ``commits_from`` is the last commit before it.
     """
+    return sheet(_COLUMNS, _rows(found))
+
+
+def _rows(found: Findings) -> Iterator[Sequence[Any]]:
     own = {(s.series.id, s.series.epoch, s.index): s for s in found.steps}
     machine = {
         (s.series.id, s.series.epoch, s.index): s for event in found.events for s in event.steps
     }
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(_COLUMNS)
     for series in found.history.series:
         for index, point in enumerate(series.points):
             key = (series.id, series.epoch, index)
@@ -53,26 +52,23 @@ def history_csv(found: Findings) -> str:
                 word = "machine" if key in machine else "slower" if step.ratio > 1 else "faster"
                 word += "?" if step.tentative else ""
             moment = point.moment
-            writer.writerow(
-                [
-                    _inert(series.id),
-                    _inert(series.label),
-                    _inert(series.group or ""),
-                    series.epoch + 1,
-                    _inert(moment.record_id),
-                    moment.date,
-                    _inert(moment.commit or ""),
-                    "" if moment.dirty is None else str(moment.dirty).lower(),
-                    point.launches,
-                    point.value,
-                    point.spread if point.launches > 1 else "",
-                    word,
-                    step and step.before,
-                    step and step.after,
-                    _inert(series.points[index - 1].moment.commit or "") if step else "",
-                ]
+            yield (
+                inert(series.id),
+                inert(series.label),
+                inert(series.group or ""),
+                series.epoch + 1,
+                inert(moment.record_id),
+                moment.date,
+                inert(moment.commit or ""),
+                "" if moment.dirty is None else str(moment.dirty).lower(),
+                point.launches,
+                point.value,
+                point.spread if point.launches > 1 else "",
+                word,
+                step and step.before,
+                step and step.after,
+                inert(series.points[index - 1].moment.commit or "") if step else "",
             )
-    return stream.getvalue()
 
 
 def history_wide_csv(found: Findings) -> str:
@@ -80,26 +76,19 @@ def history_wide_csv(found: Findings) -> str:
 
     Of the environment of today alone, since a column must be one series.
     """
-    series: Sequence[Series] = [
-        one for one in found.history.series if one.epoch == _newest_epoch(found)
-    ]
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["time", "commit", *(_inert(one.id) for one in series)])
+    newest = _newest_epoch(found)
+    series = [one for one in found.history.series if one.epoch == newest]
     values = [{point.position: point.value for point in one.points} for one in series]
-    moments = found.history.epochs[_newest_epoch(found)].moments if series else ()
-    for position, moment in enumerate(moments):
-        row = [one.get(position, "") for one in values]
-        if any(value != "" for value in row):
-            writer.writerow([moment.date, _inert(moment.commit or ""), *row])
-    return stream.getvalue()
+    moments = found.history.epochs[newest].moments if series else ()
+    rows = (
+        (moment.date, inert(moment.commit or ""), *(one.get(position, "") for one in values))
+        for position, moment in enumerate(moments)
+        if any(position in one for one in values)
+    )
+    return sheet(["time", "commit", *(inert(one.id) for one in series)], rows)
 
 
 def _newest_epoch(found: Findings) -> int:
     """The environment of the newest record."""
     epochs = found.history.epochs
     return max(epochs, key=lambda one: (one.moments[-1].date, one.number)).number if epochs else 0
-
-
-def _inert(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text

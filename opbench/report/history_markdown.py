@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from opbench.records import Findings, Step
 from opbench.report import history_wording as wording
+from opbench.report.markup import code, heading, plain, row
 
 __all__ = ["history_markdown"]
 
 MOST_ROWS = 20
-_ACTIVE = re.compile(r"([\\`*_{}\[\]<>|~&])")
-# A mention or an issue's number, which no backslash stops; a space of no width does.
-_LINKED = re.compile(r"(?<!\w)([@#])(?=\w)")
 
 
 def history_markdown(found: Findings) -> str:
@@ -35,49 +32,30 @@ def history_markdown(found: Findings) -> str:
     for event in found.events:
         span = wording.commits(event.before, event.after)
         told = f"{wording.day(event.after)}, {span}: {wording.event_words(event)}"
-        lines += ["", f"× machine event: {_text(told)}"]
+        lines += ["", f"× machine event: {plain(told)}"]
     notes = wording.notes(found)
     if notes:
         lines += ["", "<details><summary>notes</summary>", ""]
-        lines += [*(f"- {_text(note)}" for note in notes), "", "</details>"]
+        lines += [*(f"- {plain(note)}" for note in notes), "", "</details>"]
     return "\n".join(lines) + "\n"
 
 
 def _table(steps: Sequence[Step], shown: dict[str, str]) -> list[str]:
-    rows = [
-        _cells("step", "benchmark", "before", "after", "ratio", "since", "commits", "note"),
-        _cells("---", "---", "---:", "---:", "---:", "---", "---", "---"),
-    ]
+    columns = ("step", "benchmark", "before", "after", "ratio", "since", "commits", "note")
+    rows = heading(columns, right=(2, 3, 4))
     for step in steps:
         word = wording.word(step)
         mark = "?" if step.tentative else ""
         moment = step.series.points[step.index].moment
         rows.append(
-            _cells(
+            row(
                 f"{wording.SIGNS[word][0]} {word}{mark}",
-                _code(shown[step.series.id]),
+                code(shown[step.series.id]),
                 *wording.times(step),
                 f"{step.ratio:.3f}×",
                 wording.day(moment),
-                _text(wording.step_commits(step)),
-                _text(wording.note_of(step)),
+                plain(wording.step_commits(step)),
+                plain(wording.note_of(step)),
             )
         )
     return rows
-
-
-def _cells(*texts: str) -> str:
-    return f"| {' | '.join(texts)} |"
-
-
-def _text(text: str) -> str:
-    """Plain text: nothing in a name is markup, a mention or a new cell."""
-    return _LINKED.sub("\\1\u200b", _ACTIVE.sub(r"\\\1", " ".join(text.split())))
-
-
-def _code(text: str) -> str:
-    """A code span; inside a table a bar ends the cell even there, unless it is escaped."""
-    flat = " ".join(text.split()).replace("|", "\\|")
-    longest = max(map(len, re.findall("`+", flat)), default=0)
-    fence, pad = "`" * (longest + 1), " " if "`" in flat else ""
-    return f"{fence}{pad}{flat}{pad}{fence}"

@@ -25,6 +25,7 @@ __all__ = [
     "ratio",
     "reason",
     "times",
+    "unfinished",
     "why",
 ]
 
@@ -113,6 +114,16 @@ def could_have_seen(found: ComparisonSet, shown: dict[str, str]) -> str:
         f"could have seen {percent(middle.detectable)} (median), {percent(worst.detectable)} "
         f"(worst: {shown[worst.id]})"
     )
+
+
+def unfinished(found: ComparisonSet, shown: dict[str, str], most: int) -> str:
+    """``not decided within the budget: 3: a, b, c``; empty where the budget left nothing."""
+    if not found.unfinished:
+        return ""
+    names = [shown[name] for name in found.unfinished[:most]]
+    more = len(found.unfinished) - len(names)
+    words = ", ".join(names) + (f" and {more} more" if more else "")
+    return f"not decided within the budget: {len(found.unfinished)}: {words}"
 
 
 def exit_words(found: ComparisonSet, *, strict: bool) -> str:

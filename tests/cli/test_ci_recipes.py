@@ -1,8 +1,10 @@
 """The files in docs/ci.md: YAML that parses, shell that parses, and commands that opbench takes."""
 
+import os
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,141 @@ def test_every_extra_that_the_recipes_install_is_one_of_ours():
     listed = (ROOT / "pyproject.toml").read_text("utf-8").partition("[project.optional-dep")[2]
     assert wanted == {"history"}
     assert wanted <= set(re.findall(r"^(\w+) = \[", listed.partition("\n[")[0], re.MULTILINE))
+
+
+# The jobs as they are written, in a stranger's repository
+
+GIT = ("git", "-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main")
+# A package whose clock ticks as it is called: what is measured is exact, on any machine.
+PACKAGE = """
+now = 0.0
+
+def timer():
+    global now
+    now += 2**-20
+    return now
+
+def work():
+    global now
+    now += {seconds}
+"""
+TESTS = """
+import pytest
+from strange import timer, work
+
+@pytest.mark.benchmark(timer=timer)
+def test_work(benchmark):
+    benchmark(work)
+"""
+
+
+@pytest.fixture
+def runner(tmp_path):
+    """A clone with a pull request that makes its one benchmark twice as slow; runs its scripts."""
+    origin, clone, shims = (tmp_path / name for name in ("origin", "clone", "bin"))
+
+    def git(folder, *words):
+        return subprocess.run(
+            [*GIT, *words], cwd=folder, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    (origin / "src" / "strange").mkdir(parents=True)
+    (origin / "tests").mkdir()
+    (origin / "tests" / "test_strange.py").write_text(TESTS)
+    (origin / "pytest.ini").write_text("[pytest]\n")
+    package = origin / "src" / "strange" / "__init__.py"
+    git(origin, "init", "--quiet")
+    for branch, seconds in (("main", 1.0), ("change", 2.0)):
+        git(origin, "checkout", "--quiet", "-B", branch)
+        package.write_text(PACKAGE.format(seconds=seconds))
+        git(origin, "add", "--all")
+        git(origin, "commit", "--quiet", "-m", branch)
+    git(tmp_path, "clone", "--quiet", "--branch", "change", str(origin), str(clone))
+    shims.mkdir()
+    for name, line in (
+        ("pip", f'echo "$@" >> {shims}/asked'),
+        ("opbench", f'exec {sys.executable} -m opbench "$@"'),
+    ):
+        (shims / name).write_text(f"#!/bin/sh\n{line}\n")
+        (shims / name).chmod(0o755)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "PYTEST_", "COV_"))}
+    environment = {
+        **kept,
+        "PATH": f"{shims}{os.pathsep}{os.environ['PATH']}",
+        # What pip install would have given: this opbench, and the project as it was cloned.
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(clone / "src")]),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+        "BASE": "origin/main",
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": git(clone, "rev-parse", "origin/main"),
+    }
+
+    def run(script):
+        # As both services run it: a line that fails ends the script.
+        words = ["bash", "-eo", "pipefail", "-c", script]
+        return subprocess.run(
+            words, cwd=clone, env=environment, capture_output=True, text=True, check=False
+        )
+
+    run.folder, run.asked, run.environment = clone, shims / "asked", environment
+    run.summary = tmp_path / "summary.md"
+    return run
+
+
+def github(runner, job):
+    """The exit codes of a job's shell steps; after a failure only what is always run."""
+    codes = {}
+    for step in GITHUB["jobs"][job]["steps"]:
+        if "run" in step and (not any(codes.values()) or step.get("if") == "always()"):
+            done = runner(step["run"])
+            codes[step.get("name", "install")] = done.returncode
+            assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
+    return codes
+
+
+def test_githubs_pull_request_job_fails_for_a_slower_head_and_still_shows_the_verdicts(runner):
+    assert github(runner, "ab") == {
+        "install": 0,
+        "Measure base and head in turns": 1,
+        "Show the verdicts": 0,
+    }
+    assert runner.asked.read_text() == "install opbench .\n"
+    shown = runner.summary.read_text().splitlines()
+    assert shown[0] == "### 1 of 1 slower, the worst by 100 %"
+    assert 'failures="1"' in (runner.folder / "ab.xml").read_text()
+
+
+def test_gitlabs_merge_request_job_passes_where_nothing_is_slower(runner):
+    package = runner.folder / "src" / "strange" / "__init__.py"
+    package.write_text(PACKAGE.format(seconds=1.0))
+    *before, gate = (runner(line) for line in GITLAB["benchmarks ab"]["script"])
+    assert [done.returncode for done in before] == [0]
+    assert gate.returncode == 0, gate.stdout + gate.stderr
+    assert (runner.folder / "ab.md").read_text().startswith("### None of 1 slower")
+    (report,) = GITLAB["benchmarks ab"]["artifacts"]["reports"].values()
+    assert 'failures="0"' in (runner.folder / report).read_text()
+
+
+def test_the_job_on_main_keeps_a_record_and_shows_the_history(runner):
+    assert set(github(runner, "history").values()) == {0}
+    saved = list((runner.folder / "results" / "runs").glob("*/*.json"))
+    assert len(saved) == 5
+    assert runner.summary.read_text().startswith("### ")
+    assert (runner.folder / "history.csv").read_text().count("test_work") == 1
+
+
+def test_a_job_that_gave_no_verdicts_says_so_in_its_summary(runner):
+    runner.folder.joinpath("tests", "test_strange.py").write_text("def (:\n")
+    codes = github(runner, "ab")
+    assert codes["Measure base and head in turns"] == 3
+    assert codes["Show the verdicts"] == 0
+    assert runner.summary.read_text().startswith("### Nothing could be compared")
+
+
+def test_a_job_that_ended_by_a_mistake_says_so_in_its_summary(runner):
+    runner.environment["BASE"] = "origin/gone"
+    codes = {}
+    for step in GITHUB["jobs"]["ab"]["steps"]:
+        if "run" in step:
+            codes[step.get("name", "install")] = runner(step["run"]).returncode
+    assert codes["Measure base and head in turns"] == 2
+    assert runner.summary.read_text() == "opbench ab gave no verdicts; its log says why.\n"

@@ -140,6 +140,37 @@ def test_a_file_that_cannot_be_read_is_exit_code_2_with_its_name(project, capsys
     assert message in err
 
 
+def test_a_file_of_a_gigabyte_is_exit_code_2_and_is_not_read(project, capsys, monkeypatch):
+    path = project / "huge.json"
+    with path.open("wb") as stream:
+        stream.truncate(1_000_000_000)
+
+    def read(raw, **options):
+        pytest.fail("a file that is too large was read")
+
+    monkeypatch.setattr("opbench.records.launches.json.loads", read)
+    code, out, err = run(capsys, "compare", path, path)
+    assert (code, out) == (2, [])
+    assert "huge.json: has 1.00 GB, more than the 256 MB of any saved run" in err
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-1.0", "1e999"])
+def test_rounds_that_are_no_times_cost_their_benchmark_or_the_file_and_never_pass(
+    project, capsys, value
+):
+    store = project / "results" / "runs" / "Linux"
+    for path in store.glob("*second.json"):
+        front, _, rest = path.read_text().partition('"data": [')
+        path.write_text(f'{front}"data": [{value},{rest.partition(",")[2]}')
+    code, out, err = run(capsys, "compare", "first", "second", "-k", "a")
+    if value in {"NaN", "Infinity"}:
+        assert (code, out) == (2, [])
+        assert "is not a JSON number" in err
+    else:
+        assert code == 3
+        assert any("no duration" in line for line in out)
+
+
 def test_a_record_without_benchmarks_judges_nothing(project, capsys):
     write(project / "results" / "runs" / "Linux", "third", {}, day=3)
     code, out, _ = run(capsys, "compare", "first", "third")

@@ -434,7 +434,7 @@ def noisy(fake, spread, seed=5):
 def test_what_is_too_noisy_for_eight_pairs_gets_more_and_nothing_else_does(measured, fake):
     measured(EQUAL)
     fake.launches.clear()
-    noisy(fake, 0.12)
+    noisy(fake, 0.12, seed=9)
     result = measured(None)
     # The launch that warms up, eight to screen all of t.py, and sixteen of the noisy one alone.
     assert runs(fake, "head").count(("t.py::x", "t.py::y")) == 9
@@ -445,24 +445,60 @@ def test_what_is_too_noisy_for_eight_pairs_gets_more_and_nothing_else_does(measu
     assert by_id(result)["t.py::y"].baseline.n == 24
 
 
-def test_a_slowdown_in_noise_is_confirmed_by_as_many_more_fresh_pairs(measured, fake):
+def test_a_slowdown_in_noise_is_confirmed_by_more_fresh_pairs(measured, fake):
     measured(EQUAL, EQUAL | {"t.py::y": 2.24e-3})
     fake.launches.clear()
     noisy(fake, 0.08, seed=3)
     result = measured(None)
     fresh = runs(fake, "head").count(("t.py::y",))
     assert verdicts(result)["t.py::y"] == Verdict.REGRESSED
-    # 8 more to screen, then twice twelve to confirm, and one that is profiled.
-    assert fresh == 8 + 24 + 1
+    # 8 more to screen, then three looks of twelve to confirm, and one that is profiled.
+    assert fresh == 8 + 36 + 1
 
 
 def test_the_budget_bounds_what_the_noisy_get(measured, fake):
     measured(EQUAL)
     noisy(fake, 0.12)
     start = fake.now
-    result = measured(None, budget_s=60.0)
-    assert fake.now - start <= 60.0
+    result = measured(None, budget_s=50.0)
+    assert fake.now - start <= 50.0
     assert by_id(result)["t.py::y"].baseline.n == 8
+    assert result.comparisons.unfinished == ("t.py::y",)
+    assert result.resumable
+
+
+def test_what_no_suspect_needs_of_the_budget_goes_to_the_noisy(measured, fake):
+    # 38 s to the end of the first look; a quarter of 60 s is kept, until nothing is to confirm.
+    measured(EQUAL)
+    noisy(fake, 0.12)
+    start = fake.now
+    assert by_id(measured(None, budget_s=60.0))["t.py::y"].baseline.n == 16
+    assert fake.now - start <= 60.0
+
+
+def test_an_undecided_suspect_gets_more_fresh_pairs_and_a_decided_one_does_not(measured, fake):
+    measured(EQUAL, EQUAL | {"t.py::x": 1.2e-3, "t.py::y": 2.2e-3})
+    # Three of the first twelve fresh pairs of y show a head that is faster.
+    seen = iter(range(10_000))
+    entry = fake._entry
+
+    def disturbed(side, name, seconds):
+        fresh = name == "t.py::y" and side == "head" and next(seen)
+        return entry(side, name, seconds * (0.8 if fresh and 9 <= fresh <= 11 else 1))
+
+    fake._entry = disturbed
+    fake.launches.clear()
+    result = measured(None)
+    assert verdicts(result)["t.py::x"] == Verdict.REGRESSED
+    assert verdicts(result)["t.py::y"] == Verdict.REGRESSED
+    both, alone = (runs(fake, "head").count(ids) for ids in (("t.py::x", "t.py::y"), ("t.py::y",)))
+    # One to warm up, 8 to screen, 12 to confirm both and one profiled; then 12 of y alone.
+    assert (both, alone) == (1 + 8 + 12 + 1, 12)
+    assert by_id(result)["t.py::x"].baseline.n == 20
+    assert by_id(result)["t.py::y"].baseline.n == 32
+    # The interval of 24 pairs, of which four may differ.
+    assert by_id(result)["t.py::y"].confidence == pytest.approx(0.99846, abs=1e-5)
+    assert not result.resumable
 
 
 def test_a_machine_that_is_slower_beside_one_side_confirms_nothing(measured, fake, monkeypatch):
@@ -559,6 +595,105 @@ def test_no_launch_is_waited_for_beyond_the_budget(measured, fake):
     assert patience["run"][:3] == [248.0, 238.0, 60.0]
 
 
+# resuming with a larger budget
+
+
+def test_a_session_whose_budget_is_spent_goes_on_with_a_larger_one(measured, fake, progress):
+    """Two files; u.py is left out at first, and y is suspected and not confirmed."""
+    fake.slow = {"u.py": 20.0}
+    head = EQUAL | {"t.py::y": 2.2e-3}
+    # 46 s to warm up, 42 for the pair that tells what u.py costs, 16 to screen t.py. Then t.py
+    # becomes slower as well, so that there is room for one pair of twelve.
+    fake.before = lambda number: fake.slow.update({"t.py": 3.0} if number > 24 else {})
+    first = measured(EQUAL, head, budget_s=126.0)
+    fake.before = lambda number: None
+    fake.slow = {"u.py": 20.0}
+    assert first.resumable
+    assert first.comparisons.unfinished == ("t.py::y", "u.py::z")
+    assert verdicts(first)["t.py::y"] == Verdict.INCONCLUSIVE
+    assert verdicts(first)["u.py::z"] == Verdict.INCOMPARABLE
+    kept = [one for one in fake.launches if "OPBENCH_SURVEY" not in one[3].environment]
+    fake.launches.clear()
+    second = measured(None, resume="", budget_s=1000.0)
+    assert second.session == first.session
+    assert (second.resumable, second.comparisons.unfinished) == (False, ())
+    assert verdicts(second) == {
+        "t.py::x": Verdict.UNCHANGED,
+        "t.py::y": Verdict.REGRESSED,
+        "u.py::z": Verdict.UNCHANGED,
+    }
+    again = [one for one in fake.launches if "OPBENCH_SURVEY" not in one[3].environment]
+    # In both together: 16 launches of each file to screen, 24 to confirm y, and 2 profiled.
+    assert len(kept) + len(again) == 16 + 16 + 24 + 2
+    assert by_id(second)["t.py::y"].baseline.n == 20
+    assert any(f"{len(kept)} launches of which are done" in line for line in progress.said)
+    # What is left to screen, and not all of it: 7 pairs of u.py of 42 s.
+    plan = [line for line in progress.said if "pairs of launches each" in line][-1]
+    assert "about 4 min 54 s" in plan
+    with pytest.raises(ConfigError, match="no unfinished session"):
+        measured(None, resume="")
+
+
+def test_what_stays_decided_is_not_measured_again_for_more_budget(measured, fake):
+    fake.slow = {"u.py": 20.0}
+    measured(EQUAL, EQUAL, budget_s=126.0)
+    fake.launches.clear()
+    result = measured(None, resume="", budget_s=1000.0)
+    assert set(verdicts(result).values()) == {Verdict.UNCHANGED}
+    # The launch that warms up, and no other one of t.py.
+    assert runs(fake, "head").count(("t.py::x", "t.py::y")) == 1
+    assert runs(fake, "head").count(("u.py::z",)) == 1 + 7
+
+
+def test_more_budget_gives_the_noisy_more_pairs(measured, fake):
+    measured(EQUAL)
+    noisy(fake, 0.12)
+    assert by_id(measured(None, budget_s=50.0))["t.py::y"].baseline.n == 8
+    result = measured(None, resume="", budget_s=1000.0)
+    assert by_id(result)["t.py::y"].baseline.n == 24
+    assert by_id(result)["t.py::x"].baseline.n == 8
+    # Open still, and more time would change nothing.
+    assert verdicts(result)["t.py::y"] == Verdict.INCONCLUSIVE
+    assert (result.resumable, result.comparisons.unfinished) == (False, ())
+
+
+def test_a_suspect_found_after_resuming_is_confirmed_beside_an_older_one(measured, fake):
+    """The pairs that another suspect of the file had do not count for it."""
+    head = EQUAL | {"t.py::x": 1.2e-3, "t.py::y": 2.24e-3}
+    measured(EQUAL, head)
+    fake.launches.clear()
+    noisy(fake, 0.08, seed=3)  # y is open after eight pairs, and suspected after sixteen
+    # 38 s to the first look, 24 to confirm x; nothing is left for y.
+    first = measured(None, budget_s=66.0)
+    assert verdicts(first)["t.py::x"] == Verdict.REGRESSED
+    assert verdicts(first)["t.py::y"] == Verdict.INCONCLUSIVE
+    result = measured(None, resume="", budget_s=1000.0)
+    assert verdicts(result)["t.py::x"] == Verdict.REGRESSED
+    assert by_id(result)["t.py::x"].baseline.n == 20
+    assert verdicts(result)["t.py::y"] == Verdict.REGRESSED
+    assert by_id(result)["t.py::y"].baseline.n >= 16 + 12
+
+
+def test_a_budget_spent_while_warming_up_goes_on_with_more(measured, fake):
+    fake.slow = {"t.py": 50.0}
+    assert measured(EQUAL, EQUAL, budget_s=60.0).resumable
+    fake.slow.clear()
+    assert verdicts(measured(None, resume="")) == dict.fromkeys(EQUAL, Verdict.UNCHANGED)
+
+
+def test_a_confirmed_change_that_no_time_was_left_to_explain_is_explained_later(measured, fake):
+    # 22 s to the end of screening, 24 to confirm; two more for the launches that tell why.
+    first = measured({"t.py::x": 1e-3}, {"t.py::x": 2e-3}, budget_s=45.0)
+    assert verdicts(first)["t.py::x"] == Verdict.REGRESSED
+    assert any("no room to profile t.py" in line for line in first.comparisons.context)
+    assert (first.resumable, first.comparisons.unfinished) == (True, ())
+    fake.launches.clear()
+    second = measured(None, resume="")
+    assert len(runs(fake)) == 2 + 2
+    assert not any("no room to profile" in line for line in second.comparisons.context)
+    assert not second.resumable
+
+
 # interruption
 
 
@@ -618,7 +753,7 @@ def test_a_session_whose_plan_is_damaged_is_told(measured, fake, project):
     with pytest.raises(KeyboardInterrupt):
         measured(EQUAL)
     (plan,) = (project.folder / "results" / "ab").glob("*/plan.json")
-    plan.write_text('{"schema_version": 1}')
+    plan.write_text('{"schema_version": 2}')
     with pytest.raises(RecordError, match="its plan lacks 'options'; start a new session"):
         measured(None, resume="")
 

@@ -28,12 +28,13 @@ def asked(monkeypatch, tmp_path):
     class Asked:
         verdicts = (Verdict.UNCHANGED,)
         check = None
+        resumable = False
 
         def __call__(self, options, progress, resume=None):
             self.options, self.resume = options, resume
             made = tuple(comparison(v, f"t.py::{n}") for n, v in enumerate(self.verdicts))
             found = ComparisonSet("opbench ab", ("context",), made)
-            return launch.AbResult(found, "a-session", self.check)
+            return launch.AbResult(found, "a-session", self.check, self.resumable)
 
     fake = Asked()
     monkeypatch.setattr(launch, "measure_ab", fake)
@@ -158,6 +159,28 @@ def test_a_session_that_was_interrupted_says_how_to_go_on(asked, monkeypatch, ca
     assert main(["self-check", "--results", "my out"]) == 130
     assert "go on with: opbench self-check --resume --results 'my out'\n" in capsys.readouterr().err
     assert main(["self-check", "--resume", "x-1"]) == 130
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "go on with: opbench ab --resume --budget 20m\n"),
+        (["--budget", "50s"], "go on with: opbench ab --resume --budget 100s\n"),
+        (
+            ["--budget", "90s", "--results", "my out"],
+            "go on with: opbench ab --resume --budget 3m --results 'my out'\n",
+        ),
+    ],
+)
+def test_a_spent_budget_ends_with_the_command_that_goes_on(asked, capsys, words, told):
+    assert main(["ab", "--base", "x", *words]) == 0
+    assert "go on" not in capsys.readouterr().err
+    asked.resumable = True
+    assert main(["ab", "--base", "x", *words]) == 0
+    assert capsys.readouterr().err == told
+    assert main(["ab", *told.split("opbench ab ")[1].split("'")[0].split()[:3]]) == 0
+    assert asked.resume == ""
+    assert asked.options.budget_s == 2 * {"50s": 50, "90s": 90}.get("".join(words[1:2]), 600)
 
 
 def test_a_polite_end_from_outside_is_an_interrupt(asked, monkeypatch, capsys):

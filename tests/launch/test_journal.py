@@ -80,10 +80,10 @@ def test_a_plan_that_does_not_read_is_told(tmp_path, text):
         Journal.unfinished(tmp_path)
 
 
-def test_a_plan_of_a_newer_schema_is_refused(tmp_path):
+def test_a_plan_of_another_schema_is_refused(tmp_path):
     journal = Journal.create(tmp_path, "one", {})
-    (journal.folder / "plan.json").write_text(json.dumps({"schema_version": 2}))
-    with pytest.raises(RecordError, match="is of schema 2, this opbench reads 1"):
+    (journal.folder / "plan.json").write_text(json.dumps({"schema_version": 3}))
+    with pytest.raises(RecordError, match="is of schema 3, this opbench goes on with 2; start"):
         Journal.unfinished(tmp_path)
 
 

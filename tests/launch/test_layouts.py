@@ -146,15 +146,14 @@ def test_a_wheel_of_a_layout_without_a_root_is_found(project, install, tmp_path)
     assert found.expected.endswith("/base/tree/python/pkg/__init__.py")
 
 
-def test_the_code_of_each_side_is_measured(project, tmp_path, progress):
+def test_the_code_of_each_side_is_measured(project, tmp_path, progress, monkeypatch):
     """A stranger's repository: src layout, plain pytest-benchmark, no word of opbench."""
+    monkeypatch.setattr("opbench.records.pairs.SCREEN_LOOKS", (1,))
     lay_out(project, "src.", 2.0)
     project.commit()
     lay_out(project, "src.", 1.0)
     project.commit()
-    options = AbOptions(
-        project.folder, tmp_path / "results", base="HEAD~1", screen_pairs=1, confirm_pairs=1
-    )
+    options = AbOptions(project.folder, tmp_path / "results", base="HEAD~1")
     result = measure_ab(options, progress)
     (journal,) = (tmp_path / "results" / "ab").glob("*/turns.jsonl")
     turns = [json.loads(line) for line in journal.read_text().splitlines()]

@@ -24,7 +24,7 @@ def checked(tmp_path, values, threads=1, **around):
             given = {name: of[pair] if isinstance(of, list) else of for name, of in around.items()}
             journal.add(Turn(SCREEN, pair, "t", side, 1.0, found, **given))
     selection = Selection({"t": ["t::x"]})
-    verdicts = Verdicts(journal, records.Floor(0.03), 8)
+    verdicts = Verdicts(journal, records.Floor(0.03))
     verdicts.selection = selection
     return self_check(journal, selection, verdicts, {"t::x": 0.04}, threads)
 
@@ -82,7 +82,7 @@ def test_threads_beside_a_load_are_told(tmp_path, monkeypatch):
 def test_a_benchmark_without_a_pair_has_no_spread(tmp_path):
     journal = Journal.create(tmp_path, "one", {})
     selection = Selection({"t": ["t::x"]})
-    verdicts = Verdicts(journal, records.Floor(0.03), 8)
+    verdicts = Verdicts(journal, records.Floor(0.03))
     verdicts.selection = selection
     (one,) = self_check(journal, selection, verdicts, {}, 1).spreads
     assert one.pairs == 0

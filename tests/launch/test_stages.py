@@ -64,6 +64,40 @@ def test_confirming_has_an_order_of_its_own_and_fresh_pairs(journal, progress):
     assert drawn == [side for sides in turns(12, 5 + CONFIRM) for side in sides]
 
 
+def test_pairs_that_were_for_other_benchmarks_do_not_count(journal, progress):
+    """A suspect that is found later has fresh pairs of its own, in the order that goes on."""
+    machine = Machine(journal)
+    session = stages(machine, progress)
+    session.confirm({"a": ["a::t"]}, pairs=12)
+    session.confirm({"a": ["a::u"]}, pairs=12)
+    session.confirm({"a": ["a::t"]}, pairs=24)
+    asked = [next(iter(turn.values)) for turn in journal.turns]
+    assert asked == ["a::t"] * 24 + ["a::u"] * 24 + ["a::t"] * 24
+    assert [pair for _, pair, _, _ in machine.order[::2]] == list(range(36))
+    drawn = [side for *_, side in machine.order]
+    assert drawn == [side for sides in turns(36, 5 + CONFIRM) for side in sides]
+    machine.order.clear()
+    session.confirm({"a": ["a::u"]}, pairs=12)
+    assert machine.order == []
+
+
+@pytest.mark.parametrize(("budget_s", "refused"), [(16.0, {"a"}), (22.0, set())])
+def test_what_the_budget_refuses_is_known(journal, progress, budget_s, refused):
+    machine = Machine(journal)
+    session = stages(machine, progress, budget_s, costs={"a": 2.0})
+    session.screen({"a": ["a"]}, pairs=8)
+    assert session.refused == refused
+
+
+def test_the_reserve_is_free_once_nothing_is_left_to_confirm(journal, progress):
+    machine = Machine(journal)
+    session = stages(machine, progress, 16.0, costs={"a": 2.0})
+    assert session.screen({"a": ["a"]}, pairs=8) == ("a",)
+    session.keeps_reserve = False
+    assert session.screen({"a": ["a"]}, pairs=8) == ()
+    assert (len(journal.pairs(SCREEN, "a")), machine.now) == (8, 16.0)
+
+
 def test_the_sides_of_a_pair_are_adjacent(journal, progress):
     machine = Machine(journal)
     stages(machine, progress).screen({name: [name] for name in "abc"}, pairs=4)

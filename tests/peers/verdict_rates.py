@@ -11,6 +11,7 @@ whatever is called slower is a false alarm. A slowdown is a factor on one side.
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,10 @@ import numpy as np
 from opbench import records
 
 ROUNDS = 25
-SCREEN, CONFIRM = 8, 12
+# Launches of most sessions, and of the longest; whole blocks of turns.
+SHORT, LONG = 40, 2 * (records.SCREEN_LOOKS[-1] + records.CONFIRM_LOOKS[-1])
+# Pairs after which the budget of a tight session ends, before it goes on with more.
+CUT = 8
 LAUNCHES = 5
 AB_FLOOR, COMPARE_FLOOR = 0.03, 0.05
 DRIFT = 0.04
@@ -104,6 +108,7 @@ class Count:
     slower: int = 0
     faster: int = 0
     incomparable: int = 0
+    pairs: int = 0
 
     @property
     def rate(self):
@@ -115,9 +120,15 @@ class Count:
         """Largest rate that would show so few with a probability of 5 %."""
         return upper_bound(self.slower, self.trials)
 
-    def note(self, verdict):
+    @property
+    def mean_pairs(self):
+        """Pairs of launches that a trial took."""
+        return self.pairs / self.trials
+
+    def note(self, verdict, pairs=0):
         """One more trial."""
         self.trials += 1
+        self.pairs += pairs
         self.slower += verdict is records.Verdict.REGRESSED
         self.faster += verdict is records.Verdict.IMPROVED
         self.incomparable += verdict is records.Verdict.INCOMPARABLE
@@ -154,22 +165,86 @@ def taken_in_turns(draw, values):
     return base.reshape(trials, -1), head.reshape(trials, -1)
 
 
-def judged_pairs(base, head, slowdown=1.0):
-    """The verdict of ``ab`` on one trial; fresh pairs are looked at for suspects alone."""
+class Exhausted(Exception):  # noqa: N818 - an end, and no error
+    """A session wants more pairs than there are."""
+
+
+def judged_pairs(base, head, slowdown=1.0, cut=None):
+    """The verdict of ``ab`` on one trial, and how many pairs it took.
+
+    Pairs are taken as a session takes them: more to screen until it has an answer, then fresh ones
+    for a suspect until they have one.
+
+    Args:
+        base: one value a launch, pair by pair.
+        head: the same of the other side.
+        slowdown: a factor on head.
+        cut: fresh pairs after which the budget ends once; more is given, and the session goes on.
+
+    Raises:
+        Exhausted: it wants more pairs than there are.
+    """
     base, head = base.tolist(), (head * slowdown).tolist()
-    if not records.screen(base[:SCREEN], head[:SCREEN], AB_FLOOR):
-        return records.Verdict.INCONCLUSIVE  # or unchanged: either way no alarm
-    return records.judge_pairs("trial", base, head, AB_FLOOR, SCREEN).verdict
+    first = grown(records.pairs_to_screen, base, head)
+    if not records.screen(base[:first], head[:first], AB_FLOOR):
+        return records.Verdict.INCONCLUSIVE, first  # or unchanged: either way no alarm
+    fresh = base[first:], head[first:]
+    if cut is not None:
+        found = judged_after(base, head, first, cut)
+        if found in {records.Verdict.REGRESSED, records.Verdict.IMPROVED}:
+            return found, first + cut
+    more = grown(records.pairs_to_confirm, *fresh)
+    return judged_after(base, head, first, more), first + more
 
 
-def ab_count(model, trials, seed, slowdown=1.0):
+def judged_or_none(base, head, slowdown=1.0, cut=None):
+    """What ``judged_pairs`` gives; None where it wants more pairs than there are."""
+    try:
+        return judged_pairs(base, head, slowdown, cut)
+    except Exhausted:
+        return None
+
+
+def judged_after(base, head, first, more):
+    """The verdict of so many pairs to screen and so many fresh ones."""
+    end = first + more
+    if end > len(base):
+        raise Exhausted
+    return records.judge_pairs("trial", base[:end], head[:end], AB_FLOOR, first).verdict
+
+
+def grown(wanted, base, head):
+    """How many pairs a stage takes."""
+    count = 0
+    while (more := wanted(base[:count], head[:count], AB_FLOOR)) > count:
+        if more > len(base):
+            raise Exhausted
+        count = more
+    return count
+
+
+def ab_count(model, trials, seed, slowdown=1.0, cut=None):
     """Verdicts of ``ab`` on generated launches."""
     draw, count = np.random.default_rng(seed), Count()
     for start in range(0, trials, CHUNK):
-        shape = (min(CHUNK, trials - start), 2 * (SCREEN + CONFIRM))
-        base, head = taken_in_turns(draw, MODELS[model](draw, shape)[0])
-        for before, after in zip(base, head, strict=True):
-            count.note(judged_pairs(before, after, slowdown))
+        values, speed = MODELS[model](draw, (min(CHUNK, trials - start), SHORT))
+        base, head = taken_in_turns(draw, values)
+        long = []
+        for index, (before, after) in enumerate(zip(base, head, strict=True)):
+            judged = judged_or_none(before, after, slowdown, cut)
+            if judged is None:
+                long.append(index)
+            else:
+                count.note(*judged)
+        if long:
+            # They go on with new launches, of a machine as fast as it was in the end.
+            values = MODELS[model](draw, (len(long), LONG))[0] * speed[long, -1:]
+            more = taken_in_turns(draw, values)
+            both = [
+                np.hstack([side[long], rest]) for side, rest in zip((base, head), more, strict=True)
+            ]
+            for before, after in zip(*both, strict=True):
+                count.note(*judged_pairs(before, after, slowdown, cut))
     return count
 
 
@@ -209,12 +284,26 @@ def windows(values, length, stride):
 
 
 def ab_on_real(slowdown=1.0, stride=1, seed=7):
-    """Verdicts of ``ab`` on windows of real launches, relabelled in turns."""
+    """Verdicts of ``ab`` on real launches that follow each other, relabelled in turns.
+
+    A session that wants more launches than were recorded has found nothing.
+
+    Args:
+        slowdown: a factor on head.
+        stride: launches from the beginning of one session to that of the next; None lets them
+            follow each other, so that no launch is in two of them.
+        seed: draws the turns.
+    """
     draw, count = np.random.default_rng(seed), Count()
     for values in recorded()[1]:
-        found = np.array(windows(values, 2 * (SCREEN + CONFIRM), stride))
-        for before, after in zip(*taken_in_turns(draw, found), strict=True):
-            count.note(judged_pairs(before, after, slowdown))
+        start = 0
+        while len(values) - start >= SHORT:
+            whole = (len(values) - start) // 4 * 4
+            base, head = taken_in_turns(draw, values[None, start : start + whole])
+            judged = judged_or_none(base[0], head[0], slowdown)
+            found, pairs = judged or (records.Verdict.INCONCLUSIVE, whole // 2)
+            count.note(found, pairs)
+            start += 2 * pairs + 2 * pairs % 4 if stride is None else stride
     return count
 
 
@@ -234,23 +323,33 @@ def compare_on_real(slowdown=1.0, stride=1, launches=LAUNCHES):
 SLOWDOWNS = (1.03, 1.05, 1.1, 1.2)
 
 
-def rows(trials, power_trials):
+# As the table calls it; how it counts on a model, and from which seed on.
+RULES = {
+    "ab": (ab_count, 0),
+    "ab, ended once and resumed": (functools.partial(ab_count, cut=CUT), 200),
+    "compare, 5 launches": (compare_count, 0),
+}
+REAL = {"ab": (ab_on_real, None), "compare, 5 launches": (compare_on_real, 2 * LAUNCHES)}
+
+
+def rows(trials, power_trials, only=""):
     """(rule, data, trials, false alarms, bound, power by slowdown) of each row."""
-    for rule, counted in (("ab", ab_count), ("compare, 5 launches", compare_count)):
+    for rule, (counted, seed) in RULES.items():
         for index, model in enumerate(MODELS):
-            null = counted(model, trials, seed=index)
+            if only not in f"{rule} {model}":
+                continue
+            null = counted(model, trials, seed=seed + index)
             power = [
-                counted(model, power_trials, 100 + index, slowdown).rate for slowdown in SLOWDOWNS
+                counted(model, power_trials, seed + 100 + index, slowdown).rate
+                for slowdown in SLOWDOWNS
             ]
             yield rule, model, null, null.bound, power
-    for rule, counted, length in (
-        ("ab", ab_on_real, 2 * (SCREEN + CONFIRM)),
-        ("compare, 5 launches", compare_on_real, 2 * LAUNCHES),
-    ):
-        # Windows that overlap are no independent trials: the bound is that of those which do not.
-        apart = counted(stride=length)
-        power = [counted(slowdown).rate for slowdown in SLOWDOWNS]
-        yield rule, "300 real launches", counted(), apart.bound, power
+    for rule, (counted, stride) in REAL.items():
+        if only in f"{rule} 300 real launches":
+            # What overlaps is no independent trial: the bound is that of what does not.
+            apart = counted(stride=stride)
+            power = [counted(slowdown).rate for slowdown in SLOWDOWNS]
+            yield rule, "300 real launches", counted(), apart.bound, power
 
 
 def main():
@@ -259,6 +358,7 @@ def main():
     parser.add_argument("--trials", type=int, default=10_000)
     parser.add_argument("--power-trials", type=int, default=2_000)
     parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--only", default="", help="rows whose rule and data hold this")
     options = parser.parse_args()
     heads = [f"{100 * (slowdown - 1):.0f} % found" for slowdown in SLOWDOWNS]
     heading = ["rule", "data", "trials", "falsely slower", "95 % bound", "falsely faster", *heads]
@@ -267,7 +367,7 @@ def main():
     print(bar.format(join.join(heading)))
     if options.markdown:
         print(bar.format(join.join(["---", "---", *["---:"] * (len(heading) - 2)])))
-    for rule, data, null, bound, power in rows(options.trials, options.power_trials):
+    for rule, data, null, bound, power in rows(options.trials, options.power_trials, options.only):
         texts = [rule, data, f"{null.trials:,}", f"{null.slower} ({null.rate:.3%})", f"{bound:.3%}"]
         texts += [str(null.faster), *(f"{rate:.0%}" for rate in power)]
         print(bar.format(join.join(texts)), flush=True)

@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 
 import pytest
 
 from opbench.errors import RecordError
-from opbench.records import Environment, Sample, opbench_block, read_run
+from opbench.records import Environment, Sample, compare, opbench_block, read_run
+from opbench.records.record import record_of
 
 ENVIRONMENT = Environment(cpu_model="Zen 4", cpu_count=2, numba="0.68.1")
+FIRST = Path(__file__).parent / "data" / "first_release_launch.json"
 
 
 def entry(name, data=(2e-6, 1e-6, 3e-6), **extra):
@@ -56,6 +60,23 @@ def saved(tmp_path):
     return save
 
 
+@pytest.fixture
+def compared_with_today():
+    """Judges a launch against one that differs from it by what the launcher notes today."""
+
+    def judged(launch):
+        today = replace(
+            launch,
+            launch_id="today",
+            record_id="today",
+            machine=(("kernel", "6.18"),),
+            controls={"compute": 1e-3, "memory": 1e-3},
+        )
+        return compare(record_of([launch]), record_of([today]))
+
+    return judged
+
+
 def test_an_enriched_run_is_read_whole(saved):
     path = saved(document(entry("t.py::a", flop=1000, bytes=24), entry("t.py::b", data=[0, 5])))
     run = read_run(path)
@@ -70,6 +91,45 @@ def test_an_enriched_run_is_read_whole(saved):
     assert run.environment == ENVIRONMENT
     assert run.excluded == ()
     assert run.warnings == ()
+
+
+def test_a_file_of_the_first_writer_is_read(compared_with_today):
+    """What opbench wrote in its first week, kept as it came: no launcher, floors, fingerprints."""
+    run = read_run(FIRST)
+    assert (run.schema_version, run.enriched) == (1, True)
+    assert run.record_id == run.launch_id == "20261201T160012Z-60883d74"
+    assert [one.benchmark for one in run.samples] == ["test_x.py::test_add", "test_x.py::test_sum"]
+    assert [len(one.values) for one in run.samples] == [20, 12]
+    assert (run.environment.cpu_model, run.environment.numpy) == ("AMD EPYC", "2.4.6")
+    assert (run.controls, run.noise, run.sources, run.machine) == ({}, {}, {}, ())
+    assert run.warnings == ("no commit: the run cannot be tied to a revision",)
+    found = compared_with_today(run)
+    assert [one.id for one in found.comparisons] == ["test_x.py::test_add", "test_x.py::test_sum"]
+    assert any(line.startswith("no control kernels in both records") for line in found.context)
+    assert "only one side knows kernel" in found.context
+
+
+@pytest.mark.parametrize(
+    ("field", "warning"),
+    [
+        ("launch_id", "no launch id: taken to be one launch, named after the file"),
+        ("record_id", "no record id: taken to be a record of its own"),
+        ("environment", "no environment: NumPy, Numba, BLAS and thread settings are not known"),
+    ],
+)
+def test_each_field_that_a_block_lacks_is_a_warning_and_no_refusal(saved, field, warning):
+    content = document(entry("t.py::a"))
+    del content["opbench"][field]
+    run = read_run(saved(content))
+    assert len(run.samples) == 1
+    assert [told[: len(warning)] for told in run.warnings] == [warning]
+
+
+def test_what_a_later_writer_adds_to_the_schema_is_passed_over(saved):
+    content = document(entry("t.py::a", colour="red"))
+    content["opbench"] |= {"weather": {"rain": True}, "launcher": {"moon": "full"}}
+    run = read_run(saved(content))
+    assert (run.warnings, run.noise, len(run.samples)) == ((), {}, 1)
 
 
 def test_values_stay_in_the_order_of_measurement(saved):

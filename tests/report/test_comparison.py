@@ -180,6 +180,58 @@ def test_many_open_ones_are_cut_and_counted():
     assert "and 10 more not decided; -v lists all" in lines
 
 
+CUT = one(
+    "suspect", Verdict.INCONCLUSIVE, ratio=1.12, detectable=None,
+    warnings=("suspected, and not confirmed: 3 fresh pairs cannot show it",),
+)  # fmt: skip
+UNMEASURED = absent("unmeasured", Verdict.INCOMPARABLE, "the budget had no room for it")
+
+
+def test_what_the_budget_left_undecided_is_shown_without_being_asked_for():
+    ids = (CUT.id, UNMEASURED.id, OPEN.id)
+    lines = comparison_text(found(SAME[0], UNMEASURED, CUT, OPEN, unfinished=ids), Style(width=80))
+    rows = [line.split()[2] for line in lines if line.startswith("◇ open")]
+    assert rows == ["suspect", "softmax"]  # the largest change first
+    assert "  why      suspected, and not confirmed: 3 fresh pairs cannot show it" in lines
+    assert "× unfit    unmeasured" in lines
+    at = lines.index(
+        "not decided within the budget: 3: suspect, unmeasured, softmax kernel 1024² f32"
+    )
+    assert at < next(n for n, line in enumerate(lines) if line.startswith("◇ 2 not decided"))
+
+
+def test_it_is_shown_as_well_where_nothing_was_judged():
+    lines = comparison_text(found(CUT, UNMEASURED, unfinished=(CUT.id, UNMEASURED.id)), Style())
+    assert any(line.startswith("◇ open     suspect") for line in lines)
+    assert "not decided within the budget: 2: suspect, unmeasured" in lines
+    assert lines[-1] == "exit 3: nothing was judged"
+
+
+def test_what_nobody_could_judge_is_told_once_and_not_in_rows():
+    moved = [one(f"n{i}", Verdict.INCONCLUSIVE, detectable=None) for i in range(3)]
+    lines = comparison_text(found(*moved, reason="machine moved"), Style())
+    assert lines[2] == "Nothing could be compared: machine moved"
+    assert not any(line.startswith("◇ open") for line in lines)
+    assert not any("within the budget" in line for line in lines)
+
+
+def test_a_long_list_of_the_undecided_is_cut_unless_all_is_asked_for():
+    many = [absent(f"n{i:02}", Verdict.INCOMPARABLE) for i in range(30)]
+    undecided = found(*many, SAME[0], unfinished=tuple(one.id for one in many))
+    text = " ".join(comparison_text(undecided, Style(width=60)))
+    assert "not decided within the budget: 30: n00, n01," in text
+    assert "n19 and 10 more" in text
+    full = comparison_text(undecided, Style(width=60), verbose=True)
+    assert "n28, n29" in " ".join(" ".join(full).split())
+    assert all(cells(line) <= 60 for line in full)
+
+
+def test_markdown_says_what_the_budget_left_undecided():
+    page = comparison_markdown(found(SAME[0], CUT, unfinished=(CUT.id,)))
+    assert page.splitlines()[3] == "not decided within the budget: 1: suspect"
+    assert "within the budget" not in comparison_markdown(ALL)
+
+
 def test_the_reason_for_no_decision_stands_under_the_row():
     suspect = one("a", Verdict.INCONCLUSIVE, warnings=("suspected, and not confirmed",))
     lines = comparison_text(found(suspect), Style(width=80))

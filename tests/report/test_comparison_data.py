@@ -55,6 +55,9 @@ def test_json_has_every_number_with_all_digits_and_the_exit_codes():
     assert (slow["group"], slow["verdict"], slow["floor"]) == ("g", "regressed", 0.05)
     assert (gone["candidate"], gone["ratio"], gone["warnings"]) == (None, None, ["only here"])
     assert document["facts"] == {"baseline": "r1"}
+    assert document["unfinished"] == []
+    cut = json.loads(comparison_json(found(SAME, OPEN, unfinished=(OPEN.id,))))
+    assert cut["unfinished"] == ["tests/t.py::open"]
 
 
 def test_json_of_nothing_says_that_nothing_was_judged():
