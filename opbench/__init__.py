@@ -13,14 +13,28 @@ from opbench.version import __version__
 
 if TYPE_CHECKING:
     from opbench import profiler
+    from opbench.kernels import lane_begin, lane_end
     from opbench.operators import define as operator
     from opbench.runtime import cpu, gpu, nd, random, sym
 
-__all__ = ["__version__", "cpu", "gpu", "nd", "operator", "profiler", "random", "sym"]
+__all__ = [
+    "__version__",
+    "cpu",
+    "gpu",
+    "lane_begin",
+    "lane_end",
+    "nd",
+    "operator",
+    "profiler",
+    "random",
+    "sym",
+]
 
 _HOMES = {
     "cpu": "opbench.runtime",
     "gpu": "opbench.runtime",
+    "lane_begin": "opbench.kernels",
+    "lane_end": "opbench.kernels",
     "nd": "opbench.runtime",
     "operator": "opbench.operators",
     "profiler": "opbench",

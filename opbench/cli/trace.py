@@ -79,8 +79,9 @@ def _add_repair(actions: argparse._SubParsersAction[Parser]) -> None:
 def _add_summary(actions: argparse._SubParsersAction[Parser]) -> None:
     action = actions.add_parser(
         "summary",
-        help="print the table of a trace: times, counters, what the recording cost",
-        description="Print the statistics of a trace, also of MXNet's, torch's or another's.",
+        help="print the table of a trace: times, counters, workers, what the recording cost",
+        description="Print the statistics of a trace, also of MXNet's, torch's or another's, and"
+        " below them what the workers of parallel operators did.",
         epilog=_SUMMARY,
     )
     action.set_defaults(run=_summary, prog=action.prog)
@@ -174,7 +175,7 @@ def _repair(options: argparse.Namespace) -> int:
 
 
 def _summary(options: argparse.Namespace) -> int:
-    from opbench import profiler
+    from opbench import profiler, report
 
     loaded = profiler.load_file(options.file)
     text = profiler.summary(
@@ -185,6 +186,9 @@ def _summary(options: argparse.Namespace) -> int:
         form="json" if options.json else "table",
     )
     show(style()(text).rstrip("\n"))
+    lanes = [] if options.json else report.lane_lines(profiler.lane_totals(loaded.trace), style())
+    for line in ["", *lanes] if lanes else []:
+        show(line)
     for note in loaded.notes:
         say(f"{options.file}: {note}")
     return DONE

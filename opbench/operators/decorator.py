@@ -21,10 +21,6 @@ __all__ = ["Form", "call_event", "define", "verify_call"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Names that the modules nd and sym have already.
-RESERVED = frozenset(
-    ("NDArray", "Symbol", "array", "empty", "ones", "var", "variable", "waitall", "zeros")
-)
 OUT = "out"
 
 
@@ -206,8 +202,8 @@ def _checked_name(name: Any) -> str:
             f"operator: {name!r} is no name that nd.NAME could have; give name='...', "
             "one word of letters, digits and underscores"
         )
-    if name.startswith("_") or name in RESERVED:
-        raise ConfigError(f"operator: nd.{name} is taken or hidden; give name='...', another one")
+    if name.startswith("_"):
+        raise ConfigError(f"operator: nd.{name} would be hidden; give name='...', another one")
     return name
 
 

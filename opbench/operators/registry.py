@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["cases", "get", "names", "of_kernel", "register"]
 
+# The public names of nd and sym that are no operators; an operator of such a name would be hidden.
+TAKEN = {
+    "nd": ("NDArray", "array", "empty", "ones", "waitall", "zeros"),
+    "sym": ("Symbol", "var", "variable"),
+}
+
 _OPERATORS: dict[str, Operator] = {}
 _CASES: dict[str, tuple[Case, ...]] = {}
 
@@ -24,8 +30,15 @@ def register(operator: Operator, cases: Sequence[Case] = ()) -> None:
     second time: it takes the place of its predecessor.
 
     Raises:
-        ConfigError: the name is taken, or a case belongs to another operator.
+        ConfigError: the name is taken, by another operator or by a public name of `nd` or `sym`, or
+            a case belongs to another operator.
     """
+    for module, words in TAKEN.items():
+        if operator.name in words:
+            raise ConfigError(
+                f"operator: {module}.{operator.name} is opbench's own and would hide an operator"
+                " of that name; give name='...', another one"
+            )
     known = _OPERATORS.get(operator.name)
     if known is not None and not _same_function(known.function, operator.function):
         raise ConfigError(

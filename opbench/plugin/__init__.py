@@ -180,7 +180,7 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
     """Add the ``opbench`` block to what pytest-benchmark saves."""
-    output_json["opbench"] = config.stash[SESSION].document_block()
+    output_json["opbench"] = config.stash[SESSION].document_block
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -42,7 +42,8 @@ class ProfilerFixture:
     - ``with profiler.window(): ...``
     - ``profiler.run()`` ... ``profiler.stop()``, with ``pause()`` and ``resume()`` between.
 
-    ``profiler.options(mode=..., iterations=..., begin=..., end=...)`` sets what the next call uses.
+    ``profiler.options(mode=..., iterations=..., begin=..., end=...)`` sets what the next call uses,
+    and with ``continuous_dump=True`` the trace is in its file while it is recorded.
     ``profiler.lanes(pieces)`` is a buffer to pass to a kernel whose workers the trace shall show.
     """
 
@@ -51,12 +52,14 @@ class ProfilerFixture:
         self._benchmark = benchmark
         self._session = session
         self._call: dict[str, Any] = {}
-        self._windows = Windows(item.nodeid, lambda: self._timed, session.raise_failures)
+        self._summary: dict[str, Any] = {"run": session.run_id}
+        self._origin = {"test": item.nodeid, **self._summary}
+        place, timed = (lambda: session.trace_path(item)), (lambda: self._timed)
+        self._windows = Windows(self._origin, place, timed, session.raise_failures)
         self.lanes = self._windows.lanes
         self._used = ""
         self._drawn = False
         self._operator: Any = None
-        self._summary: dict[str, Any] = {"run": session.run_id}
         self._notes: list[str] = []
         self.settings  # noqa: B018 - a wrong marker is refused before the test body runs
 
@@ -89,6 +92,8 @@ class ProfilerFixture:
         iterations: int | None = None,
         begin: int | None = None,
         end: int | None = None,
+        continuous_dump: bool | None = None,
+        dump_period: float | None = None,
     ) -> ProfilerFixture:
         """Set what this test's profiled pass uses; returns the fixture, to be called.
 
@@ -96,7 +101,8 @@ class ProfilerFixture:
             ConfigError: an unknown mode, or a number that is none.
             WindowError: a window that is negative, reversed or beyond the iterations.
         """
-        given = {"mode": mode, "iterations": iterations, "begin": begin, "end": end}
+        given: dict[str, Any] = {"mode": mode, "iterations": iterations, "begin": begin, "end": end}
+        given |= {"continuous_dump": continuous_dump, "dump_period": dump_period}
         self._resolve(given)
         self._call = {**self._call, **{k: v for k, v in given.items() if v is not None}}
         return self
@@ -239,10 +245,10 @@ class ProfilerFixture:
             StateError: no window is open.
             OperatorError: an operator failed inside the window, and no wait has said so.
         """
-        window = self._windows.require_open("stop")
-        self._windows.close()
+        self._windows.require_open("stop")
+        trace = self._windows.close()
         self._session.raise_failures()
-        return window.trace
+        return trace
 
     def pause(self) -> None:
         """Suspend recording inside the open window.
@@ -273,11 +279,7 @@ class ProfilerFixture:
         self._windows.close()
         traces = self._windows.traces
         if traces:
-            trace = summary.labelled(profiler.merge(traces), self._item.nodeid, self._session)
-            self._summary.update(summary.of_trace(trace))
-            path, problem = self._session.write_trace(self._item, trace)
-            self._summary["trace"] = path
-            self._notes += [*summary.notes(trace), *self.lanes.notes(), *filter(None, [problem])]
+            self._keep(profiler.merge(traces).with_metadata(self._origin))
         if self._used or self._drawn:
             mark_used(self._benchmark)
         if self._used or traces:
@@ -286,20 +288,9 @@ class ProfilerFixture:
                 self._summary["profiled"] = True
             self._store()
             self._session.finished(self._item, self._benchmark, self._summary, self._notes)
-        if self._windows.profiled:
-            warnings.warn(
-                f"{self._item.nodeid}: benchmark(...) ran inside an open profiler window; its times"
-                " are marked 'profiled' and left out of comparisons. Close the window before it.",
-                OpbenchWarning,
-                stacklevel=2,
-            )
+        for complaint in self._windows.complaints(left_open=left_open):
+            warnings.warn(complaint, OpbenchWarning, stacklevel=2)
         if left_open:
-            warnings.warn(
-                f"{self._item.nodeid}: the test ended with its profiler window open; it was closed"
-                " at teardown. Call profiler.stop(), or use 'with profiler.window():'.",
-                OpbenchWarning,
-                stacklevel=2,
-            )
             self._session.raise_failures()
 
     # inside
@@ -331,12 +322,7 @@ class ProfilerFixture:
                 f"{call} in {self._item.nodeid}: this test has timed already "
                 f"({self._used or 'benchmark(...)'}); a test times once, so split it in two"
             )
-        recorder = profiler.RECORDER
-        if recorder.state != "stop":
-            raise StateError(
-                f"{call} in {self._item.nodeid}: the profiler is in state {recorder.state!r}, "
-                f"driven by {recorder.owner}; timed rounds need it stopped"
-            )
+        self._windows.refuse_others(call)
         self._used = call
 
     @contextlib.contextmanager
@@ -385,6 +371,17 @@ class ProfilerFixture:
         self._summary.update(iterations=settings.iterations, begin=settings.begin, end=settings.end)
         self.lanes.prepare(self._operator, self._summary)
         self._windows.record(settings, settings.end, settings.begin, prepared)
+
+    def _keep(self, trace: profiler.Trace) -> None:
+        """Write the trace of all windows, and note what it says."""
+        self._summary.update(summary.of_trace(trace, self._windows.measured or trace))
+        path, problem = self._session.write_trace(self._item, trace)
+        self._summary["trace"] = None if path is None else self._session.shown(path)
+        if path is not None:
+            self._windows.growing.replaced_by(path)
+        for notes in (summary.notes(trace), self.lanes.notes(), self._windows.growing.notes):
+            self._notes += notes
+        self._notes += filter(None, [problem])
 
     def _store(self) -> None:
         """Put the summary where it is saved, also if the test replaced ``extra_info``."""

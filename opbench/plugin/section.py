@@ -16,9 +16,9 @@ from opbench.plugin.session import Session
 from opbench.version import __version__
 
 if TYPE_CHECKING:
-    from opbench.report import BenchmarkRow
+    from opbench.report import BenchmarkRow, Style
 
-__all__ = ["Rows", "header", "say", "write"]
+__all__ = ["Rows", "header", "say", "style_of", "write"]
 
 SHORT_DTYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}
 VIEWERS = "open a trace: https://ui.perfetto.dev or chrome://tracing"
@@ -62,17 +62,24 @@ def write(reporter: pytest.TerminalReporter, session: Session) -> None:
     rows = [row for row in _shown(session) if row.trace or row.median is not None or row.notes]
     if not rows and not session.autosave and not session.save_problem:
         return
-    stream = getattr(reporter, "_tw", None)
-    encoding = getattr(getattr(stream, "_file", None), "encoding", None) or "utf-8"
-    # pytest's own writer knows COLUMNS and the terminal; elsewhere the width is 80 cells.
-    width = shutil.get_terminal_size((80, 24)).columns
-    style = report.Style(width=width, unicode=encoding.lower().replace("-", "") == "utf8")
+    style = style_of(reporter)
     reporter.ensure_newline()
     reporter.section(style(report.section_title(rows)), sep="-")
     for line in report.section_lines(rows, style) if rows else ():
         reporter.write_line(line)
     for line in _closing(session, rows):
         reporter.write_line(style(line))
+
+
+def style_of(reporter: pytest.TerminalReporter) -> Style:
+    """How wide the terminal is, and whether it takes more than ASCII."""
+    from opbench import report
+
+    stream = getattr(reporter, "_tw", None)
+    encoding = getattr(getattr(stream, "_file", None), "encoding", None) or "utf-8"
+    # pytest's own writer knows COLUMNS and the terminal; elsewhere the width is 80 cells.
+    width = shutil.get_terminal_size((80, 24)).columns
+    return report.Style(width=width, unicode=encoding.lower().replace("-", "") == "utf8")
 
 
 def _closing(session: Session, rows: Sequence[BenchmarkRow]) -> list[str]:

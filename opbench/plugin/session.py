@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,9 @@ from opbench.errors import TraceWriteError
 from opbench.plugin import settings as _settings
 from opbench.plugin.reference import ReferenceTimer
 from opbench.plugin.settings import Level, Settings
+
+if TYPE_CHECKING:
+    from opbench.records import Environment
 
 __all__ = ["ROW", "Session", "trace_name"]
 
@@ -231,16 +234,22 @@ class Session:
         shapes = [tuple(shape) for shape in summary["shapes"]]
         return {"size": operators.get(summary["operator"]).label(shapes)}
 
-    def write_trace(self, item: pytest.Item, trace: profiler.Trace) -> tuple[str | None, str]:
-        """Write a test's trace: its path relative to the root, or None and why."""
-        if problem := self.trace_problem():
-            return None, problem
-        path = self.traces / trace_name(item.nodeid, self._controller.get("worker", ""))
+    def trace_path(self, item: pytest.Item) -> Path | None:
+        """Where a test's trace goes; None where none can be written."""
+        if self.trace_problem():
+            return None
+        return self.traces / trace_name(item.nodeid, self._controller.get("worker", ""))
+
+    def write_trace(self, item: pytest.Item, trace: profiler.Trace) -> tuple[Path | None, str]:
+        """Write a test's trace: its path, or None and why."""
+        path = self.trace_path(item)
+        if path is None:
+            return None, self.trace_problem()
         try:
             profiler.write(trace, path)
         except TraceWriteError as error:
             return None, str(error)
-        return self.shown(path), ""
+        return path, ""
 
     def finished(
         self, item: pytest.Item, benchmark: Any, summary: Mapping[str, Any], notes: Sequence[str]
@@ -280,10 +289,20 @@ class Session:
             "doubtful; measure again on a quiet machine"
         )
 
-    def document_block(self) -> dict[str, Any]:
-        """The ``opbench`` block of a saved run: schema version, ids, environment, load."""
+    @cached_property
+    def environment(self) -> Environment:
+        """What this run was measured on; its facts take a while to gather."""
         from opbench import probes, records
 
-        environment = records.Environment.from_facts(probes.facts())
-        block = records.opbench_block(self.run_id, self.run_id, environment)
+        return records.Environment.from_facts(probes.facts())
+
+    @cached_property
+    def document_block(self) -> dict[str, Any]:
+        """The ``opbench`` block of a saved run: schema version, ids, environment, load.
+
+        One for all documents of a run, such as those of ``--benchmark-json`` and of autosave.
+        """
+        from opbench import probes, records
+
+        block = records.opbench_block(self.run_id, self.run_id, self.environment)
         return {**block, "usage": {"before": self._usage, "after": probes.usage()}}

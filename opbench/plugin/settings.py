@@ -7,7 +7,7 @@ Each level becomes one frozen :class:`Level`; :func:`resolve` folds them into on
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,15 +31,38 @@ __all__ = [
 
 DEFAULT_ITERATIONS = 4
 DEFAULT_MODES = profiler.Mode.SYMBOLIC | profiler.Mode.IMPERATIVE | profiler.Mode.MEMORY
+DEFAULT_PERIOD = 1.0
+LONGEST_PERIOD = 1e9  # as that of set_config
 SLOW_CALL_SECONDS = 5.0
 SLOW_CALL_ITERATIONS = 2
+
+PREFIX = "--opbench-"
 
 TIMING_ONLY = "OPBENCH_TIMING_ONLY"
 """Set in the launches of ``opbench ab`` that count: they time, and do nothing else."""
 
 # What can be chosen, the default first.
 CHOICES = {"trace": ("auto", "on", "off"), "roof": ("auto", "off")}
-KEYS = ("mode", "iterations", "begin", "end", "trace", "reference", "floor")
+KEYS = (
+    "mode",
+    "iterations",
+    "begin",
+    "end",
+    "trace",
+    "continuous_dump",
+    "dump_period",
+    "reference",
+    "floor",
+)
+# On the command line by their mere presence: the key that each sets, to what, and its help.
+FLAGS = {
+    "no_reference": ("reference", False, "Do not time NumPy beside the kernels."),
+    "continuous_dump": (
+        "continuous_dump",
+        True,
+        "Let each trace grow while it is recorded: a test that kills the process leaves one.",
+    ),
+}
 
 _HELP = {
     "mode": "What the profiled pass records: symbolic, imperative, api, memory, joined by + or ,"
@@ -49,6 +72,8 @@ _HELP = {
     "begin": "First iteration that is recorded. Default: 1 (0 if there is only one).",
     "end": "The iteration before which recording stops; later ones are not run."
     " Default: the number of iterations.",
+    "dump_period": "Seconds from an event to its line in the file of a continuous dump, at most."
+    f" Default: {DEFAULT_PERIOD:g}.",
     "results": "Folder for traces and saved runs, relative to pytest's root. Default: results.",
     "roof": "Show the share of the machine's roof, measured once after a --benchmark-only run:"
     " auto, off. Default: auto.",
@@ -67,6 +92,8 @@ class Level:
 
     def name(self, key: str) -> str:
         """The words for one value of this level, such as ``--opbench-begin``."""
+        if self.prefix == PREFIX:
+            return _option(key)
         return f"{self.prefix}{key}" if self.prefix else f"{key} in {self.source}"
 
 
@@ -84,6 +111,8 @@ class Settings:
     begin: int = 1
     end: int = DEFAULT_ITERATIONS
     trace: str = "auto"
+    continuous_dump: bool = False
+    dump_period: float = DEFAULT_PERIOD
     roof: str = "auto"
     reference: bool = True
     fixed: bool = False
@@ -101,21 +130,30 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("opbench", "opbench: traces and references for benchmarks")
     for key, text in _HELP.items():
         group.addoption(
-            f"--opbench-{key}",
+            _option(key),
             metavar="|".join(CHOICES[key]) if key in CHOICES else key.upper(),
             default=None,
             help=text,
         )
         parser.addini(f"opbench_{key}", help=text, default=None)
-    text = "Do not time NumPy beside the kernels."
-    group.addoption("--opbench-no-reference", action="store_true", default=False, help=text)
-    parser.addini("opbench_no_reference", help=text, type="bool", default=False)
+    for flag, (_, _, text) in FLAGS.items():
+        group.addoption(_option(flag), action="store_true", default=False, help=text)
+        parser.addini(f"opbench_{flag}", help=text, type="bool", default=False)
     parser.addini(
         "opbench_autosave",
         help="Save each --benchmark-only run into RESULTS/runs, every round's time with it.",
         type="bool",
         default=False,
     )
+
+
+def _option(key: str) -> str:
+    return PREFIX + key.replace("_", "-")
+
+
+def _raised(given: Callable[[str], Any]) -> dict[str, Any]:
+    """What the flags set that one place gave."""
+    return {key: value for flag, (key, value, _) in FLAGS.items() if given(flag)}
 
 
 def command_line(config: pytest.Config) -> Level:
@@ -125,9 +163,8 @@ def command_line(config: pytest.Config) -> Level:
         for key in _HELP
         if (value := config.getoption(f"opbench_{key}", None)) is not None
     }
-    if config.getoption("opbench_no_reference", default=False):
-        values["reference"] = False
-    return Level(values, "the command line", "--opbench-")
+    values |= _raised(lambda flag: config.getoption(f"opbench_{flag}", default=False))
+    return Level(values, "the command line", PREFIX)
 
 
 def ini(config: pytest.Config) -> Level:
@@ -135,8 +172,7 @@ def ini(config: pytest.Config) -> Level:
     values: dict[str, Any] = {
         key: value for key in _HELP if (value := config.getini(f"opbench_{key}")) not in (None, "")
     }
-    if config.getini("opbench_no_reference"):
-        values["reference"] = False
+    values |= _raised(lambda flag: config.getini(f"opbench_{flag}"))
     where = config.inipath.name if config.inipath else "the ini file"
     return Level(values, where, f"{where}: opbench_")
 
@@ -186,6 +222,18 @@ def _boolean(value: Any, name: str) -> bool:
     return value
 
 
+def _seconds(value: Any, name: str) -> float:
+    try:
+        seconds = 0.0 if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        seconds = 0.0
+    if not 0 < seconds < LONGEST_PERIOD:
+        raise ConfigError(
+            f"{name} must be a number of seconds, more than 0 and under 1e9, not {value!r}"
+        )
+    return seconds
+
+
 def resolve(levels: Sequence[Level]) -> Settings:
     """Fold levels, the first that gives a value winning, into checked settings.
 
@@ -205,8 +253,12 @@ def resolve(levels: Sequence[Level]) -> Settings:
     def choice(key: str) -> str:
         return _choice(*chosen[key], CHOICES[key]) if key in chosen else CHOICES[key][0]
 
+    def boolean(key: str, *, default: bool) -> bool:
+        return _boolean(*chosen[key]) if key in chosen else default
+
     timing_only = bool(os.environ.get(TIMING_ONLY))
-    reference = _boolean(*chosen["reference"]) if "reference" in chosen else True
+    reference = boolean("reference", default=True)
+    period = _seconds(*chosen["dump_period"]) if "dump_period" in chosen else DEFAULT_PERIOD
 
     modes = DEFAULT_MODES
     if "mode" in chosen:
@@ -224,6 +276,8 @@ def resolve(levels: Sequence[Level]) -> Settings:
         begin=begin,
         end=end,
         trace="off" if timing_only else choice("trace"),
+        continuous_dump=boolean("continuous_dump", default=False),
+        dump_period=period,
         roof="off" if timing_only else choice("roof"),
         reference=reference and not timing_only,
         fixed=bool(given),

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opbench import profiler
 from opbench.errors import OpbenchError
 
-if TYPE_CHECKING:
-    from opbench.plugin.session import Session
-
-__all__ = ["labelled", "notes", "of_kernel", "of_trace"]
+__all__ = ["notes", "of_kernel", "of_trace"]
 
 NANOSECONDS = 1e9
-
-
-def labelled(trace: profiler.Trace, nodeid: str, session: Session) -> profiler.Trace:
-    """The trace with the test and the run in its metadata, so that it names where it came from."""
-    return trace.with_metadata({"test": nodeid, "run": session.run_id})
 
 
 def of_kernel(operator: Any, args: Sequence[Any]) -> dict[str, Any]:
@@ -47,8 +39,13 @@ def of_kernel(operator: Any, args: Sequence[Any]) -> dict[str, Any]:
     return {}
 
 
-def of_trace(trace: profiler.Trace) -> dict[str, Any]:
-    """Mode, operator totals, and the work of one iteration, from the profiled pass."""
+def of_trace(trace: profiler.Trace, measured: profiler.Trace) -> dict[str, Any]:
+    """Mode, operator totals, and the work of one iteration.
+
+    Args:
+        trace: of all windows.
+        measured: of what was timed, whose work it is.
+    """
     totals = profiler.operator_totals(trace)
     return {
         "mode": profiler.mode_names(trace.modes),
@@ -56,7 +53,7 @@ def of_trace(trace: profiler.Trace) -> dict[str, Any]:
         "dropped": trace.dropped,
         "operators": [_total(row) for row in totals],
         **_workers(trace),
-        **_work(trace),
+        **_work(measured),
     }
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from opbench.errors import OpbenchError
+from opbench.plugin.section import style_of
 from opbench.plugin.session import Session
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Verdicts:
         )
 
     def _compare(self) -> None:
-        from opbench import probes, records
+        from opbench import records
 
         benchmarks = getattr(self._config, "_benchmarksession", None)
         entries = [
@@ -115,8 +115,7 @@ class Verdicts:
             for bench in (benchmarks.benchmarks if benchmarks else ())
             if bench and not bench.has_error
         ]
-        environment = records.Environment.from_facts(probes.facts())
-        live = records.live_record(entries, self._session.run_id, environment)
+        live = records.live_record(entries, self._session.run_id, self._session.environment)
         self._found = records.tripwires(self._baseline, live)
 
     def _report(self, wire: Wire) -> None:
@@ -156,10 +155,7 @@ class Verdicts:
     def _write(self, reporter: pytest.TerminalReporter) -> None:
         from opbench import report
 
-        stream = getattr(reporter, "_tw", None)
-        encoding = getattr(getattr(stream, "_file", None), "encoding", None) or "utf-8"
-        width = shutil.get_terminal_size((80, 24)).columns
-        style = report.Style(width=width, unicode=encoding.lower().replace("-", "") == "utf8")
+        style = style_of(reporter)
         lines = [f"Nothing was compared: {self._problem}"]
         bad = True
         if self._found is not None:

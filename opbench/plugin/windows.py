@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from opbench import profiler
 from opbench.errors import OpbenchWarning, OperatorError, StateError
+from opbench.plugin.growing import GrowingTrace
 from opbench.plugin.lanes import Lanes
 from opbench.plugin.settings import Settings
 from opbench.plugin.target import Target, wait
@@ -46,23 +48,34 @@ class Windows:
     """Opens and closes the windows of one test and keeps their traces.
 
     Args:
-        nodeid: the test, named in errors and to whoever else wants the recorder.
+        origin: what the trace says of itself; its ``test`` is named in errors, and to whoever else
+            wants the recorder.
+        place: gives the trace's path, or None where none can be written.
         timed: whether the test's benchmark has run; asked when a window opens and closes.
         raise_failures: waits for pending work, and raises the first failure that no wait has.
 
     Attributes:
         traces: of the finished windows, in order.
+        measured: that of the profiled pass, if there was one.
         profiled: whether the benchmark ran while a window was open.
         lanes: what the workers of kernels write to in the profiled pass.
+        growing: the files of windows that grow.
     """
 
     def __init__(
-        self, nodeid: str, timed: Callable[[], bool], raise_failures: Callable[[], None]
+        self,
+        origin: Mapping[str, Any],
+        place: Callable[[], Path | None],
+        timed: Callable[[], bool],
+        raise_failures: Callable[[], None],
     ) -> None:
         self.traces: list[profiler.Trace] = []
+        self.measured: profiler.Trace | None = None
         self.profiled = False
         self.lanes = Lanes()
-        self._nodeid = nodeid
+        self._nodeid = origin["test"]
+        self._owner = f"the profiler fixture of {self._nodeid}"
+        self.growing = GrowingTrace(self._owner, origin, place)
         self._timed = timed
         self._raise_failures = raise_failures
         self._timed_at_open = False
@@ -79,6 +92,15 @@ class Windows:
             raise StateError(
                 f"{call} in {self._nodeid}: a window of this test is open (state 'run'); "
                 "close it with profiler.stop() first"
+            )
+
+    def refuse_others(self, call: str) -> None:
+        """Raise StateError if somebody else's window is open, naming the call."""
+        recorder = profiler.RECORDER
+        if recorder.state != "stop":
+            raise StateError(
+                f"{call} in {self._nodeid}: the profiler is in state {recorder.state!r}, "
+                f"driven by {recorder.owner}; timed rounds need it stopped"
             )
 
     def require_open(self, verb: str) -> profiler.IterationWindow:
@@ -108,22 +130,42 @@ class Windows:
             begin,
             end,
             modes=settings.modes,
-            owner=f"the profiler fixture of {self._nodeid}",
+            owner=self._owner,
             source=settings.source,
         )
+        self.growing.drawn(settings)
         self._timed_at_open = self._timed()
         return self._window
 
-    def close(self) -> None:
+    def close(self) -> profiler.Trace | None:
         """Close the open window, if there is one, and keep its trace; raises no failure."""
         if self._window is None:
-            return
+            return None
         window, self._window = self._window, None
         timed_meanwhile = self._timed() and not self._timed_at_open
-        window.close()
-        if window.trace is not None:
+        try:
+            window.close()
+        finally:
+            trace = self.growing.ended(window.trace)
+        if trace is not None:
             self.profiled = self.profiled or timed_meanwhile
-            self.traces.append(window.trace)
+            self.traces.append(trace)
+        return trace
+
+    def complaints(self, *, left_open: bool) -> list[str]:
+        """What the end of the test has to say of its windows, a sentence each."""
+        found = []
+        if self.profiled:
+            found.append(
+                f"{self._nodeid}: benchmark(...) ran inside an open profiler window; its times are"
+                " marked 'profiled' and left out of comparisons. Close the window before it."
+            )
+        if left_open:
+            found.append(
+                f"{self._nodeid}: the test ended with its profiler window open; it was closed at"
+                " teardown. Call profiler.stop(), or use 'with profiler.window():'."
+            )
+        return found
 
     def loop(self, settings: Settings) -> Iterator[int]:
         """Yield every iteration; the whole body of the caller's loop is in the window.
@@ -160,7 +202,7 @@ class Windows:
                     with self.lanes.attached(target) as attached, window.slice(index):
                         result = _call_slice(attached, described, event, self.lanes)
         finally:
-            self.close()
+            self.measured = self.close()
         return result
 
 

@@ -19,8 +19,9 @@ def call_args(
 
     Returns:
         ``{"function": "numpy.dot", "arguments": ["float32[4096,4096]", "axis=int"]}``: arrays
-        (whatever has a shape and a dtype) by element type and shape, everything else by type. After
-        16 arguments the rest is only counted.
+        (whatever has a shape and a dtype) by element type and shape, everything else by type. An
+        array whose dtype has named fields is ``records[16]``. After 16 arguments the rest is only
+        counted.
     """
     arguments = [_kind(value) for value in args[:ARGUMENTS_SHOWN]]
     room = ARGUMENTS_SHOWN - len(arguments)
@@ -58,7 +59,9 @@ def _plain(value: Any, depth: int) -> Any:
 def _kind(value: Any) -> str:
     try:
         shape, dtype = value.shape, value.dtype
-        return f"{_short(str(dtype))}[{','.join(str(int(size)) for size in shape)}]"
+        # The fields of a record would be most of the text, and say nothing of the work.
+        element = "records" if getattr(dtype, "names", None) else _short(str(dtype))
+        return f"{element}[{','.join(str(int(size)) for size in shape)}]"
     except Exception:  # noqa: BLE001 - a stranger's property may raise anything
         return _short(type(value).__qualname__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from opbench.profiler.aggregate import AggregateStat, aggregate
 from opbench.profiler.events import Trace
+from opbench.profiler.rows import AggregateStat, aggregate
 
 __all__ = ["Difference", "differences"]
 

@@ -9,14 +9,14 @@ import threading
 from typing import Any
 
 from opbench.errors import ConfigError, StateError, nearest
-from opbench.profiler.aggregate import AggregateStat, rows_of, sort_rows
 from opbench.profiler.config import ProfilerConfig, parse_config, require_worker
 from opbench.profiler.continuous import ContinuousDump
-from opbench.profiler.dumps import FORMATS, render
 from opbench.profiler.events import Trace
 from opbench.profiler.figures import Figures
 from opbench.profiler.processes import withdraw
 from opbench.profiler.profiler import RECORDER, Profiler
+from opbench.profiler.rendering import FORMATS, render
+from opbench.profiler.rows import AggregateStat, rows_of, sort_rows
 from opbench.profiler.tally import Tally
 
 __all__ = [
@@ -242,7 +242,6 @@ WINDOWS = WindowStore(RECORDER)
 
 
 def _detach_child() -> None:
-    RECORDER.detach()
     WINDOWS.detach()
     withdraw()
 

@@ -70,6 +70,12 @@ class Emitter:
         self._marks: dict[int, Mark] = {}
         self._names: dict[int, list[str]] = {}
 
+    @property
+    def since(self) -> int:
+        """When recording began, by the last run or resume; 0 while stopped or paused."""
+        sink = self._sink
+        return 0 if sink is None else sink[2]
+
     def open_for_timing(self, buffer: Buffer) -> None:
         """Record into a buffer that belongs to no window."""
         self._sink = self._open_sink = (buffer.events, buffer.limit, 0, Thread(), buffer)

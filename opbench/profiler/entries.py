@@ -34,7 +34,7 @@ class _Calls:
     one that is under way when it closes is counted out here, and not in the next window.
     """
 
-    __slots__ = ("_inside", "_lock", "_total", "_window", "opened_ns")
+    __slots__ = ("_inside", "_lock", "_total", "_window")
 
     def __init__(self, window: _Window) -> None:
         self._window = window
@@ -43,12 +43,11 @@ class _Calls:
         self._lock = threading.RLock()
         self._inside = 0
         self._total = 0
-        self.opened_ns = 0  # when the window opened
 
     def enter(self) -> None:
         with self._lock:
             if not self._total:  # until now there were none, which the mean has to know
-                RECORDER.counter_at(IN_FLIGHT, {"calls": 0}, self.opened_ns, CATEGORY)
+                RECORDER.counter_at(IN_FLIGHT, {"calls": 0}, RECORDER.since, CATEGORY)
             self._inside += 1
             self._total += 1
             RECORDER.counter(IN_FLIGHT, {"calls": self._inside}, CATEGORY)
@@ -68,14 +67,13 @@ class _Calls:
 
 
 class _Window:
-    """The calls of the present window; the recorder tells when it opens and closes."""
+    """The calls of the present window; the recorder tells when it closes."""
 
     def __init__(self) -> None:
         self.calls = _Calls(self)
 
     def opened(self, modes: Mode) -> None:
-        if modes & Mode.API:
-            self.calls.opened_ns = RECORDER.clock()
+        """Nothing has been called in it, which is how it is already."""
 
     def closed(self) -> None:
         self.calls = _Calls(self)

@@ -25,6 +25,9 @@ GAP_NS = 5000
 # A verdict is given where it is clear: the busiest worker has that much more to do than the mean,
 # and that costs this share of the call; or workers lay side by side on one CPU for such a share.
 IMBALANCED, MATTERS = 1.2, 0.1
+# A worker is missing if it had that long to come, and so many times what the last of the others
+# took: waking one takes some hundred µs on a busy machine, and a small call is over by then.
+ARRIVES_NS, PATIENCE = 1_000_000, 10
 LEVEL = 10_000  # lanes for one more thread of the same worker number begin so much higher
 
 
@@ -259,9 +262,10 @@ def _figures(
     length = max(leave - enter, 1)
     cpus = tuple(sorted({cpu for row in rows for cpu in (row.cpu_before, row.cpu_after)} - {-1}))
     verdict = ""
-    if asked is not None and len(busy) < asked:
-        short = len(rows) < asked
-        verdict = "fewer pieces than workers" if short else "fewer workers than asked"
+    if asked is not None and len(busy) < asked and len(rows) < asked:
+        verdict = "fewer pieces than workers"
+    elif asked is not None and len(busy) < asked and _missing(rows, busy, call, asked):
+        verdict = "fewer workers than asked"
     elif cpus and (len(cpus) < len(busy) or _shared(rows) >= MATTERS * length):
         verdict = "workers shared a CPU"
     elif imbalance >= IMBALANCED and max(busy) - mean >= MATTERS * length:
@@ -279,6 +283,22 @@ def _figures(
         cpus=cpus,
         verdict=verdict,
     )
+
+
+def _missing(rows: Iterable[Row], busy: Sequence[int], call: tuple[int, int], asked: int) -> bool:
+    """Whether those who did not come had the time to, and would have spared a part of the call.
+
+    Args:
+        rows: by start.
+        busy: time in pieces of those who came.
+        call: its begin and end.
+        asked: how many could have come.
+    """
+    enter, leave = call
+    came = {row.worker: row.start - enter for row in reversed(list(rows))}
+    needed = max(ARRIVES_NS, PATIENCE * max(came.values()))
+    spared = max(busy) - sum(busy) / asked
+    return leave - enter >= needed and spared >= MATTERS * (leave - enter)
 
 
 def _shared(rows: Iterable[Row]) -> int:

@@ -18,12 +18,12 @@ from typing import NamedTuple
 from opbench.errors import StateError
 from opbench.profiler.buffer import CAPACITY, Buffer, parse_bounds
 from opbench.profiler.clock import Clock, ClockAnchor, take_anchor
-from opbench.profiler.cost import Cost
+from opbench.profiler.cost import WORKERS, Cost
 from opbench.profiler.emit import Emitter, Mark, Sink, Thread
 from opbench.profiler.events import Trace, join_names
 from opbench.profiler.listeners import Listener, Listeners
 from opbench.profiler.modes import Mode, parse_modes
-from opbench.profiler.price import empty_span_ns
+from opbench.profiler.price import empty_span_ns, worker_event_ns
 from opbench.profiler.raw import RawEvent, build_events, whole_arrows
 
 __all__ = ["RECORDER", "Profiler", "Unsent"]
@@ -78,9 +78,11 @@ class Profiler(Emitter):
         capacity: int = CAPACITY,
         keep: str = "oldest",
         price: Callable[[], float] = empty_span_ns,
+        worker_price: Callable[[], float] = worker_event_ns,
     ) -> None:
         super().__init__(clock)
         self._price = price
+        self._worker_price = worker_price
         self.bounds = parse_bounds(capacity, keep)
         self.worker_record_ns: float | None = None
         self._wall_clock = wall_clock
@@ -327,6 +329,9 @@ class Profiler(Emitter):
             for (process, number), lane in built.lanes.items():
                 process_names[process] = lane.group
                 thread_names[process, number] = lane.name
+            there = any(lane.group == WORKERS for lane in built.lanes.values())
+            # Timed here, where it is known that there is something to pay, and most often closed.
+            paid = cost._replace(worker_event_ns=self._worker_price()) if there else cost
             return Trace(
                 events=built.events,
                 modes=modes,
@@ -338,7 +343,7 @@ class Profiler(Emitter):
                 metadata={},
                 pauses=pauses,
                 spilled=spilled,
-                cost=cost,
+                cost=paid,
             )
 
         return freeze
@@ -386,3 +391,6 @@ class Profiler(Emitter):
 
 RECORDER = Profiler()
 """The process's recorder: the plugin and the doors drive it, the runtime emits into it."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=RECORDER.detach)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence
+from itertools import islice
+from operator import le, neg
 from sys import intern
 from typing import Any, NamedTuple
 
@@ -64,13 +67,39 @@ class Problem(NamedTuple):
     message: str
 
 
-class Slice(NamedTuple):
-    """An X event or a pair of B and E on its lane, in nanoseconds as Perfetto rounds them."""
+class Slices:
+    """The X events and pairs of B and E of a lane, in nanoseconds as Perfetto rounds them.
 
-    start: int
-    end: int
-    position: int
-    complete: bool = True  # an X event
+    Of a long trace they are what the check holds in memory, and each takes 25 bytes here.
+    """
+
+    def __init__(self) -> None:
+        self._starts: MutableSequence[int] = array("q")
+        self._ends: MutableSequence[int] = array("q")
+        self._positions = array("q")
+        self._complete = bytearray()
+
+    def add(self, start: int, end: int, position: int, *, complete: bool = True) -> None:
+        """One more; a pair of B and E is not ``complete``."""
+        try:
+            self._starts.append(start)
+            self._ends.append(end)
+        except OverflowError:  # a stranger's time, beyond 64 bits
+            place = len(self._positions)
+            self._starts = [*self._starts[:place], start]
+            self._ends = [*self._ends, end]
+        self._positions.append(position)
+        self._complete.append(complete)
+
+    def in_order(self) -> Iterator[tuple[int, int, int, bool]]:
+        """Start, end, position, whether complete: as viewers walk, by start, the longer first."""
+        columns = (self._starts, self._ends, self._positions, map(bool, self._complete))
+        if all(map(le, self._keys(), islice(self._keys(), 1, None))):  # as most are written
+            return zip(*columns, strict=True)
+        return iter(sorted(zip(*columns, strict=True), key=lambda row: (row[0], -row[1])))
+
+    def _keys(self) -> Iterator[tuple[int, int]]:
+        return zip(self._starts, map(neg, self._ends), strict=True)
 
 
 class EventRules:
@@ -80,7 +109,7 @@ class EventRules:
         self.total = 0  # events judged so far
         self.seen = 0  # those of them that are no metadata
         self._events = events
-        self._slices: dict[tuple[str, str], list[Slice]] = {}
+        self._slices: dict[tuple[str, str], Slices] = {}
         self._covered: dict[tuple[str, str], list[tuple[int, int]]] = {}
         self._flows: dict[tuple[str, str, str], list[tuple[int, Event]]] = {}
         self._begun: dict[tuple[str, str], list[Edge]] = {}
@@ -113,7 +142,7 @@ class EventRules:
             if judge is not None:
                 yield from judge(position, event)
         for lane, begun in self._begun.items():
-            yield from _pairs(begun, self._slices.setdefault(lane, []))
+            yield from _pairs(begun, self._slices.setdefault(lane, Slices()))
         for slices in self._slices.values():
             yield from _crossings(slices)
         for ends in self._flows.values():
@@ -152,8 +181,11 @@ class EventRules:
             begin, length = nanoseconds(start), nanoseconds(duration)
             if begin < END_OF_TIME and length < END_OF_TIME <= begin + length:
                 yield _at(position, "precision", "ends beyond 2**63 ns, the end of Perfetto's time")
-            lane = self._slices.setdefault(_lane(event), [])
-            lane.append(Slice(begin, begin + length, position))
+            lane = _lane(event)
+            slices = self._slices.get(lane)
+            if slices is None:
+                slices = self._slices[lane] = Slices()
+            slices.add(begin, begin + length, position)
 
     def _begin_end(self, position: int, event: Event) -> Iterator[Problem]:
         start = number(event.get("ts"))
@@ -240,7 +272,7 @@ class EventRules:
         if lane in self._begun:  # pairs of B and E are not walked for this
             return True
         if lane not in self._covered:
-            self._covered[lane] = _coverage(self._slices.get(lane, []))
+            self._covered[lane] = _coverage(self._slices.get(lane, Slices()))
         moment = nanoseconds(at)
         before = bisect_right(self._covered[lane], (moment, math.inf)) - 1
         return before >= 0 and moment <= self._covered[lane][before][1]
@@ -302,10 +334,10 @@ def _time(position: int, key: str, value: Any) -> Iterator[Problem]:
         yield _at(position, "precision", message)
 
 
-def _coverage(slices: list[Slice]) -> list[tuple[int, int]]:
+def _coverage(slices: Slices) -> list[tuple[int, int]]:
     """The stretches of a lane that slices cover, in order and apart."""
     stretches: list[tuple[int, int]] = []
-    for start, end, *_ in sorted(slices):
+    for start, end, *_ in slices.in_order():
         if stretches and start <= stretches[-1][1]:
             stretches[-1] = (stretches[-1][0], max(end, stretches[-1][1]))
         else:
@@ -313,36 +345,37 @@ def _coverage(slices: list[Slice]) -> list[tuple[int, int]]:
     return stretches
 
 
-def _crossings(slices: list[Slice]) -> Iterator[Problem]:
+def _crossings(slices: Slices) -> Iterator[Problem]:
     # The walk that viewers make: by start; of equal starts the longer one is the parent.
     open_slices = OpenSlices()
-    previous: Slice | None = None
-    for piece in sorted(slices, key=lambda piece: (piece.start, piece.start - piece.end)):
-        if not open_slices.accepts(piece.start, piece.end):
+    before: tuple[int, int, int, bool] | None = None
+    for piece in slices.in_order():
+        start, end, position, complete = piece
+        if not open_slices.accepts(start, end):
             yield _at(
-                piece.position,
+                position,
                 "crossing",
                 "crosses another slice of its lane: it begins inside and ends outside; "
                 "Perfetto drops it, or its end",
             )
         elif (
-            previous is not None
-            and previous.complete
-            and piece.complete
-            and previous.start == piece.start
-            and previous.end > piece.end
-            and piece.position < previous.position
+            before is not None
+            and before[0] == start
+            and before[1] > end
+            and position < before[2]
+            and complete
+            and before[3]
         ):
             yield _at(
-                piece.position,
+                position,
                 "order",
                 "is written before its parent, which starts at the same time; "
                 "chrome://tracing then draws the parent as a child",
             )
-        previous = piece
+        before = piece
 
 
-def _pairs(begun: list[Edge], slices: list[Slice]) -> Iterator[Problem]:
+def _pairs(begun: list[Edge], slices: Slices) -> Iterator[Problem]:
     """What is wrong with a lane's B and E events; each good pair is added to the slices."""
     open_events: list[tuple[int, int, str]] = []
     for at, position, begins, name in sorted(begun, key=lambda edge: edge[:2]):
@@ -358,4 +391,4 @@ def _pairs(begun: list[Edge], slices: list[Slice]) -> Iterator[Problem]:
             )
         else:
             start, place, _ = open_events.pop()
-            slices.append(Slice(start, at, place, complete=False))
+            slices.add(start, at, place, complete=False)

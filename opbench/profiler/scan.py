@@ -58,9 +58,13 @@ class Scan:
             if not self._lenient:
                 raise IrregularTextError(str(error)) from error
             self.damage = str(error)
+        finally:
+            self._text = ""  # of a long trace a good part of the memory
 
     def _walk(self) -> Iterator[Any]:
         at = self._skip(1 if self._lenient and self._text.startswith(BOM) else 0)
+        if at == len(self._text):
+            raise ValueError("it is empty")
         if self._text.startswith("[", at):
             at = yield from self._list(at + 1)
         elif self._text.startswith("{", at):

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from opbench.profiler.cost import Cost, Overhead, taken_out, worker_records
+from opbench.profiler.cost import Cost, Counts, Overhead, counted, taken_out
 from opbench.profiler.events import Trace, TraceEvent
 
 __all__ = ["OPERATOR_CATEGORIES", "Held", "Key", "Tally", "Times", "operator_name", "tally_of"]
@@ -117,8 +117,8 @@ class Tally:
         counters: of counter series.
         recorded_ns: the windows less their pauses.
         windows: how many there are.
-        events: how many events were recorded, whatever their phase; those of workers apart.
-        worker_records: how many slices the workers of parallel kernels recorded.
+        events: how many events were recorded, whatever their phase.
+        counts: how much recording there is to pay for.
         dropped: how many were not.
         spilled: how many only the file of a continuous dump holds; they are in no figure.
         cost: what recording one event costs; None where nobody measured it.
@@ -130,7 +130,7 @@ class Tally:
         self.recorded_ns = 0
         self.windows = 0
         self.events = 0
-        self.worker_records = 0
+        self.counts = Counts(0, 0, 0)
         self.dropped = 0
         self.spilled = 0
         self.cost: Cost | None = None
@@ -161,14 +161,14 @@ class Tally:
 
     def overhead(self) -> Overhead | None:
         """What recording all this cost; None where nobody timed a record."""
-        events = self.events + self.spilled + self.dropped
-        return taken_out(self.cost, events, self.worker_records, self.recorded_ns)
+        return taken_out(self.cost, self.counts, self.recorded_ns)
 
     def _count(self, other: Tally, sign: int) -> None:
         self.recorded_ns += sign * other.recorded_ns
         self.windows += sign * other.windows
         self.events += sign * other.events
-        self.worker_records += sign * other.worker_records
+        pairs = zip(self.counts, other.counts, strict=True)
+        self.counts = Counts(*(one + sign * more for one, more in pairs))
         self.dropped += sign * other.dropped
         self.spilled += sign * other.spilled
 
@@ -180,8 +180,8 @@ def tally_of(trace: Trace) -> Tally:
     begin inside it.
     """
     tally = Tally()
-    tally.worker_records = worker_records(trace)
-    tally.events = len(trace.events) - tally.worker_records
+    tally.events = len(trace.events)
+    tally.counts = counted(trace)
     tally.dropped = trace.dropped
     tally.spilled = trace.spilled
     tally.cost = trace.cost

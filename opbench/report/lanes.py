@@ -67,7 +67,7 @@ def _cells(row: LaneTotal) -> Sequence[str]:
     if len(busy) > LISTED:
         busy = [f"{shown(min(row.busy_ns))}…{shown(max(row.busy_ns))}"]
     return (
-        row.name,
+        _line(row.name),
         str(row.count),
         str(row.workers) if row.asked is None else f"{row.workers} of {row.asked}",
         shown(row.fork_ns),
@@ -79,6 +79,11 @@ def _cells(row: LaneTotal) -> Sequence[str]:
         _numbers(row.cpus),
         lane_verdicts(row.verdicts, row.count) or DASH,
     )
+
+
+def _line(text: str) -> str:
+    """A stranger's words on one line that every terminal takes."""
+    return "".join(c if c.isprintable() else "·" for c in text)
 
 
 def _numbers(numbers: Sequence[int]) -> str:
@@ -96,5 +101,6 @@ def lane_verdicts(verdicts: Mapping[str, int], count: int) -> str:
     """``imbalanced (2 of 3)``: what is clearly wrong, and in how many of the calls; else empty."""
     ordered = sorted(verdicts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(
-        word if times == count else f"{word} ({times} of {count})" for word, times in ordered
+        _line(word) if times == count else f"{_line(word)} ({times} of {count})"
+        for word, times in ordered
     )

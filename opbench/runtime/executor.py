@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opbench.errors import BindError, ContextError, StateError, nearest
+from opbench.runtime.arrays import copied
 from opbench.runtime.context import Context, resolve
 from opbench.runtime.graph import arguments, compile_graph, topological
-from opbench.runtime.nd import copied
 from opbench.runtime.ndarray import NDArray
 from opbench.runtime.program import Program, launch
 from opbench.runtime.recording import SYMBOLIC, api, part, part_begins

@@ -11,9 +11,9 @@ import numpy as np
 
 from opbench.errors import ConfigError
 from opbench.operators import uniform as fill
+from opbench.runtime.arrays import impossible, lengths_of
 from opbench.runtime.context import Context, resolve
 from opbench.runtime.dtypes import real
-from opbench.runtime.nd import impossible, lengths_of
 from opbench.runtime.ndarray import NDArray
 from opbench.runtime.recording import api
 from opbench.runtime.storage import adopt

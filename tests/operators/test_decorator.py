@@ -10,7 +10,7 @@ import opbench
 from opbench import nd, operators, profiler, runtime, sym
 from opbench.errors import AccuracyError, ConfigError, DTypeError, OperatorError, ShapeError
 from opbench.operators import Form, registry
-from opbench.operators.decorator import RESERVED
+from opbench.operators.registry import TAKEN
 
 
 @pytest.fixture(autouse=True)
@@ -195,8 +195,9 @@ def test_a_form_of_a_scalar():
         ({"tolerance": 2}, "tolerance must be from 0 up and under 1, not 2"),
         ({"name": "two words"}, "'two words' is no name that nd.NAME could have"),
         ({"name": "lambda"}, "'lambda' is no name"),
-        ({"name": "zeros"}, "nd.zeros is taken or hidden"),
-        ({"name": "_mine"}, "nd._mine is taken or hidden"),
+        ({"name": "zeros"}, "nd.zeros is opbench's own and would hide an operator of that name"),
+        ({"name": "variable"}, "sym.variable is opbench's own and would hide an operator"),
+        ({"name": "_mine"}, "nd._mine would be hidden"),
         ({"name": "dot"}, "an operator named 'dot' is registered already"),
     ],
 )
@@ -230,9 +231,24 @@ def test_a_rule_that_fails_is_named(rule, message):
     assert message in str(caught.value)
 
 
-def test_every_name_that_nd_and_sym_have_is_reserved():
+@pytest.mark.parametrize(("name", "module"), [("nd", nd), ("sym", sym)])
+def test_every_public_name_of_a_module_is_refused_to_users(name, module):
     builtin = {"dot"}  # an operator itself
-    assert set(nd.__all__) | set(sym.__all__) == RESERVED | builtin
+    assert set(module.__all__) == {*TAKEN[name], *builtin}
+
+
+@pytest.mark.parametrize("module", [nd, sym])
+def test_nothing_stands_in_a_module_that_could_hide_an_operator(module):
+    assert {name for name in vars(module) if not name.startswith("_")} == set(module.__all__)
+
+
+@pytest.mark.parametrize("name", ["same", "annotations", "applied", "get", "finder", "Any", "np"])
+def test_an_operator_may_have_the_name_of_something_inside(name):
+    define(name=name)
+    array, variable = nd.array(X), sym.var("x")
+    assert getattr(nd, name)(array, array).asnumpy().tolist() == (4 * X).tolist()
+    assert getattr(sym, name)(variable, variable).operator.name == name
+    assert {name} == {*dir(nd)} - {*nd.__all__} == {*dir(sym)} - {*sym.__all__}
 
 
 def test_the_same_definition_may_come_again_and_another_may_not():

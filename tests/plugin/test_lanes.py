@@ -145,19 +145,30 @@ def test_the_verdict_of_most_calls_is_a_note(project, monkeypatch):
         test_fill=HEAD
         + """
 @njit
-def alone(out, buffer):
+def alone(out, buffer, times):
     for piece in range(6):
         lane_begin(buffer, piece)
+        for _ in range(times):
+            for i in range(len(out)):
+                out[i] = np.sin(out[i] + 1)
         lane_end(buffer, piece, 1, 1)
 
-def test_fill(profiler):
-    profiler(alone, np.empty(600), profiler.lanes(6))
+def test_long(profiler):
+    profiler(alone, np.ones(1000), profiler.lanes(6), 200)
+
+def test_short(profiler):
+    profiler(alone, np.ones(1000), profiler.lanes(6), 0)
 """
     )
     benchmarks, result = project.bench("--benchmark-only")
-    assert "alone: fewer workers than asked in 3 of 3 profiled calls" in result.stdout.str()
-    (row,) = stored(benchmarks, "test_fill")["lanes"]["operators"]
+    noted = [line for line in result.outlines if "fewer workers than asked" in line]
+    assert [" ".join(line.split()) for line in noted] == [
+        "test_long: alone: fewer workers than asked in 3 of 3 profiled calls"
+    ]
+    (row,) = stored(benchmarks, "test_long")["lanes"]["operators"]
     assert row["verdicts"] == {"fewer workers than asked": 3}
+    (row,) = stored(benchmarks, "test_short")["lanes"]["operators"]
+    assert (row["asked"], row["workers"], row["verdicts"]) == (2, 1, {})
 
 
 def test_dot_shows_its_workers_in_all_three_forms_without_being_asked(project, monkeypatch):
@@ -227,6 +238,33 @@ def test_nd(profiler):
         assert len(pieces(trace)) == 3 * 5
         told = [e for e in events(trace, ph="X") if "workers_asked" in e.get("args", {})]
         assert [(e["name"], e["cat"]) for e in told] == [("kept", "imperative")] * 3
+
+
+def test_the_two_functions_come_from_the_package_itself_also_into_a_cached_kernel(project):
+    project.file(
+        test_fill="""
+import numpy as np
+import opbench
+from numba import njit
+from opbench import lane_begin, lane_end
+
+@njit(cache=True)
+def fill(out, lanes):
+    lane_begin(lanes, 0)
+    out[:] = 1
+    lane_end(lanes, 0, out.size, 8, 7)
+    opbench.lane_begin(lanes, 1)
+    opbench.lane_end(lanes, 1, 0, 0)
+
+def test_fill(profiler):
+    profiler(fill, np.empty(3), profiler.lanes(2))
+    print("cache hits", sum(fill.stats.cache_hits.values()))
+"""
+    )
+    for hits in (0, 1):
+        _, result = project.bench("--benchmark-only", "-s")
+        result.stdout.fnmatch_lines([f"*cache hits {hits}*"])
+        assert [p["args"]["tag"] for p in pieces(project.trace())] == [7, 1] * 3
 
 
 def test_without_the_compiler_a_kernel_runs_and_records_nothing(project, monkeypatch):

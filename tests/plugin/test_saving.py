@@ -51,6 +51,27 @@ def test_nothing_is_saved_unless_benchmarks_alone_are_run(project, options):
     assert runs(project) == []
 
 
+def test_all_documents_of_a_run_have_one_block_whose_facts_are_gathered_once(project):
+    project.ini("opbench_autosave = true")
+    project.file(
+        test_it="def test_it(profiler): profiler(len, ())",
+        conftest="""
+        from opbench import probes
+        gather = probes.facts
+        def facts():
+            print("gathering")
+            return gather()
+        probes.facts = facts
+        """,
+    )
+    result = project.run("--benchmark-only", FAST, "--benchmark-json=out.json", "-s")
+    assert result.stdout.str().count("gathering") == 1
+    (saved,) = runs(project)
+    exported = json.loads((project.path / "out.json").read_text("utf-8"))
+    assert saved["opbench"] == exported["opbench"]
+    assert saved["opbench"]["usage"]["after"]
+
+
 def test_a_storage_of_the_users_own_is_left_alone(project):
     project.ini(KEEP)
     project.file(test_it=ONE)

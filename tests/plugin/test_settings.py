@@ -156,6 +156,16 @@ def test_a_bad_marker_fails_its_test_with_the_sentence_alone(project, marker, wo
 
 def test_the_options_stand_in_help_with_their_defaults(project):
     out = project.run("--help").stdout.str()
-    for option in ("mode", "iterations", "begin", "end", "results", "trace", "no-reference"):
+    for option in (
+        "mode",
+        "iterations",
+        "begin",
+        "end",
+        "results",
+        "trace",
+        "no-reference",
+        "continuous-dump",
+        "dump-period",
+    ):
         assert f"--opbench-{option}" in out
     assert "opbench_autosave" in out

@@ -321,3 +321,23 @@ def test_a_wrong_nesting_is_refused_with_tracing_off_too(project):
     """
     )
     project.run("--opbench-trace=off")
+
+
+def test_a_window_beside_a_timed_kernel_is_none_of_its_work(project):
+    project.file(
+        test_it=DOTS
+        + """
+    from opbench import kernels
+    def test_both(profiler):
+        b = np.ones((8, 8), "f4")
+        with profiler.window(): dots(1)
+        profiler(kernels.dot, b, b)
+        with profiler.window(): dots(1)
+    """
+    )
+    benchmarks, result = project.bench("--benchmark-only")
+    summary = benchmarks["test_both"]["extra_info"]["opbench"]
+    assert (summary["form"], summary["shapes"]) == ("kernel", [[8, 8], [8, 8]])
+    assert summary["flop"] == 2 * 8**3
+    assert [row["name"] for row in summary["operators"]] == ["dot"]
+    result.stdout.fnmatch_lines(["dot kernel 8² f32 *"])

@@ -34,6 +34,23 @@ def test_arrays_show_element_type_and_shape_and_the_rest_its_type():
     }
 
 
+def test_an_array_of_records_is_called_so_and_not_by_its_fields():
+    class Fields:
+        names = ("worker", "start")
+
+        def __str__(self):
+            return "[('worker', '<i4'), ('start', '<i8')]"
+
+    class Plain(Fields):
+        names = None
+
+        def __str__(self):
+            return "int32"
+
+    told = call_args(kernel, [Array(Fields(), 16), Array(Plain(), 2)], {})["arguments"]
+    assert told == ["records[16]", "int32[2]"]
+
+
 def test_the_function_is_named_whatever_it_is():
     class Callable:
         def __call__(self):

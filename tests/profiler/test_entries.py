@@ -190,3 +190,15 @@ def test_a_generator_is_refused():
 
     with pytest.raises(ConfigError, match="is a generator: its call returns before any"):
         traced(produce)
+
+
+def test_after_a_pause_without_calls_none_is_in_flight_until_the_first():
+    call = api("call")(plain)
+    RECORDER.run("api", "test")
+    RECORDER.pause()
+    RECORDER.resume()
+    call(1)
+    trace = RECORDER.stop("test")
+    told = [e for e in trace.events if e.name == "api calls in flight"]
+    assert [e.args["calls"] for e in told] == [0, 1, 0]
+    assert told[0].start_ns == trace.pauses[0][1]

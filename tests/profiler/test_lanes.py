@@ -301,7 +301,8 @@ def test_the_overhead_counts_records_at_their_own_price(call, recorder):
     paid = profiler.overhead(trace)
     assert paid.worker_records == 4
     assert paid.worker_record_ns == 50.0
-    assert paid.share == pytest.approx((paid.events * paid.span_ns + 4 * 50.0) / 1_000_000)
+    spent = paid.events * paid.span_ns + 4 * 50.0 + paid.worker_events * paid.worker_event_ns
+    assert paid.share == pytest.approx(spent / 1_000_000)
 
 
 def test_totals_are_medians_over_the_calls_of_an_operator(call):
@@ -327,9 +328,16 @@ def test_totals_survive_the_file(call, tmp_path):
 
 def test_totals_do_not_trip_over_what_others_call_so(recorder, clock):
     recorder.run("imperative", "test")
-    for args in ({"fork_ns": "soon"}, {"fork_ns": 1, "busy_ns": 3}, {"records_lost": "many"}):
+    whole = {"workers": 1, "fork_ns": 1, "join_ns": 1, "imbalance": 1.0, "all_running": 1.0}
+    whole |= {"busy_ns": [1], "cpus": [0]}
+    wrong = ({"busy_ns": []}, {"fork_ns": float("nan")}, {"cpus": [10**400]}, {"workers": "2"})
+    others = ({"fork_ns": "soon"}, {"fork_ns": 1, "busy_ns": 3}, {"records_lost": "many"})
+    for args in (*others, *({**whole, **more} for more in wrong)):
         recorder.complete("dot", "imperative", clock.now, clock.advance(10), args)
     assert lane_totals(recorder.stop("test")) == []
+    recorder.run("imperative", "test")
+    recorder.complete("dot", "imperative", clock.now, clock.advance(10), whole)
+    assert [row.workers for row in lane_totals(recorder.stop("test"))] == [1]
 
 
 def test_the_room_takes_no_array_library(tmp_path):

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opbench.errors import ConfigError, StateError
-from opbench.profiler import WORKERS, Cost, Lane, Profiler, aggregate
-from opbench.profiler.aggregate import percentile, rows_of
+from opbench.profiler import WORKERS, Cost, Lane, Profiler, aggregate, summary
 from opbench.profiler.doors import WindowStore
-from opbench.profiler.dumps import render
+from opbench.profiler.rendering import render
+from opbench.profiler.rows import percentile, rows_of
 from opbench.profiler.tally import tally_of
 
 
@@ -533,9 +533,51 @@ def test_the_table_ends_with_what_recording_cost_and_warns_above_one_percent(rec
     trace = recorder.stop("test")._replace(cost=Cost(span_ns=500.0, worker_record_ns=60.0))
     paid = tally_of(trace).overhead()
     assert (paid.events, paid.worker_records) == (10, 1)
-    assert paid.share == (10 * 500 + 60) / paid.recorded_ns
+    assert paid.share == (11 * 500 + 60) / paid.recorded_ns
     quiet = render([], tally_of(trace), "table")
-    assert "recording 10 events and 1 worker records took about 0.00506 ms, 0.51%" in quiet
+    assert "recording 10 events and 1 worker records took about 0.00556 ms, 0.56%" in quiet
     assert "more than 1 %" not in quiet
     dear = trace._replace(cost=Cost(span_ns=5000.0))
     assert "recording took more than 1 % of the window" in render([], tally_of(dear), "table")
+
+
+ALIKE = {
+    "two halves of pairs": ["a\ud800", "a\ud801"],
+    "a half and what replaces it": ["a\ud800", "a\ufffd"],
+    "a half and its own number": ["a\ud800", "a\\ud800"],
+    "a pair in two halves and one": ["\ud83d\ude00", "\U0001f600"],
+    "a NUL and its picture": ["a\0", "a␀"],
+    "a number that is taken": ["\0", "␀", "␀ (2)"],
+}
+
+
+@pytest.mark.parametrize("names", ALIKE.values(), ids=ALIKE)
+def test_no_row_of_the_json_is_lost_under_the_key_of_another(recorder, clock, names):
+    recorder.run(15, "test")
+    for number, name in enumerate(names, 1):
+        for category in names:
+            recorder.complete(name, category, clock.now, clock.advance(number))
+        recorder.counter(name, {name: number}, "imperative")
+    document = json.loads(summary(recorder.stop("test"), form="json"))
+    wanted = [pytest.approx(number / 1e6) for number in range(1, len(names) + 1)]
+    assert len(document["Time"]) == len(names)
+    for rows in document["Time"].values():
+        assert sorted(row["Total"] for row in rows.values()) == wanted
+    counters = document["Counter"]["imperative"]
+    assert sorted(row["Max"] for row in counters.values()) == list(range(1, len(names) + 1))
+
+
+def test_what_was_replaced_in_a_key_can_be_told(recorder, clock):
+    recorder.run(15, "test")
+    for name in ("a\ud800\0", "\ud83d\ude00\udfff"):
+        recorder.complete(name, "imperative", clock.now, clock.advance(1))
+    document = json.loads(summary(recorder.stop("test"), form="json"))
+    assert set(document["Time"]["imperative"]) == {"a\\ud800␀", "\U0001f600\\udfff"}
+
+
+def test_the_end_of_a_long_name_breaks_no_line(recorder, clock):
+    recorder.run(15, "test")
+    recorder.complete("n" * 500 + "\nend\x1b[2J", "imperative", clock.now, clock.advance(1))
+    table = summary(recorder.stop("test"))
+    assert len(table.split("\n\n")[0].splitlines()) == 3
+    assert "\x1b" not in table

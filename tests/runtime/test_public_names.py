@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import opbench
-from opbench import runtime
+from opbench import kernels, runtime
 from opbench.version import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +42,8 @@ def test_the_names():
     assert opbench.random is runtime.random
     assert opbench.cpu is runtime.cpu
     assert opbench.gpu is runtime.gpu
+    assert opbench.lane_begin is kernels.lane_begin
+    assert opbench.lane_end is kernels.lane_end
     assert opbench.profiler is sys.modules["opbench.profiler"]
 
 

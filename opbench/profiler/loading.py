@@ -56,14 +56,13 @@ def load_file(path: str | os.PathLike[str]) -> Loaded:
     Raises:
         TraceError: it cannot be read, or holds nothing of a trace.
     """
-    text = decode(read_bytes(path), path)
-    scan = Scan(text, lenient=True)
+    scan = Scan(decode(read_bytes(path), path), lenient=True)
     converter = Converter()
     for event in scan.events():
         converter.take(event)
-    if not converter.taken and (scan.damage or not text.strip()):
+    if not converter.taken and scan.damage:
         raise TraceError(
-            f"{os.fspath(path)} holds no trace: {scan.damage or 'it is empty'}; "
+            f"{os.fspath(path)} holds no trace: {scan.damage}; "
             "give a file in the Trace Event Format"
         )
     converter.finish()
@@ -83,14 +82,12 @@ def _ours(converter: Converter, facts: Mapping[str, Any]) -> Trace:
     given = facts.get("origin")
     origin = given if isinstance(given, Mapping) else {}
     base = _integer(origin.get("monotonic_ns"))
+    converter.shift(base)
     trace = _foreign(converter, {"baseTimeNanoseconds": origin.get("wall_ns")})
-    windows = _stretches(facts.get("windows_ns"), base)
     metadata = facts.get("metadata")
-    shifted = tuple(event._replace(start_ns=event.start_ns + base) for event in trace.events)
     return trace._replace(
-        events=shifted if base else trace.events,
         modes=_modes(facts.get("modes")),
-        windows=windows or tuple((start + base, end + base) for start, end in trace.windows),
+        windows=_stretches(facts.get("windows_ns"), base) or trace.windows,
         dropped=trace.dropped + _integer(facts.get("dropped")),
         anchor=ClockAnchor(base, trace.anchor.wall_ns),
         metadata=dict(metadata) if isinstance(metadata, Mapping) else {},
@@ -135,10 +132,9 @@ def _stretches(pairs: Any, base: int) -> tuple[tuple[int, int], ...]:
 def _cost(figures: Any) -> Cost | None:
     if not isinstance(figures, Mapping):
         return None
-    span, worker = figures.get("span_ns"), figures.get("worker_record_ns")
-    if not isinstance(span, (int, float)):
-        return None
-    return Cost(float(span), float(worker) if isinstance(worker, (int, float)) else None)
+    prices = [figures.get(key) for key in Cost._fields]
+    span, *others = (float(ns) if isinstance(ns, (int, float)) else None for ns in prices)
+    return None if span is None else Cost(span, *others)
 
 
 def _integer(value: Any) -> int:

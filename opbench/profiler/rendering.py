@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 from opbench.errors import ConfigError, nearest
-from opbench.profiler.aggregate import AggregateStat
 from opbench.profiler.plain import plain_text
+from opbench.profiler.rows import AggregateStat
 from opbench.profiler.tally import Tally
 from opbench.units import Scale, format_seconds, scale_seconds, significant
 
 __all__ = ["FORMATS", "render"]
 
 FORMATS = ("table", "json")
+HALF_PAIR = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
 DASH = "–"
 # A name is cut in the middle beyond this, so that one long name does not push the figures away.
 NAME_CELLS = 48
@@ -29,15 +32,28 @@ FIGURES = ("mean", "median", "p90", "p99", "min", "max", "std")
 TIMES = ("total", "self_total", *FIGURES)
 
 
-def render(rows: Sequence[AggregateStat], tally: Tally, form: str) -> str:
+def render(
+    rows: Sequence[AggregateStat],
+    tally: Tally,
+    form: str,
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
     """The rows in their order, as a ``table`` or as ``json``.
+
+    Args:
+        rows: what is shown.
+        tally: what they were made of, for the words around them.
+        form: one of the two.
+        more: further keys of the JSON document.
 
     Raises:
         ConfigError: another form.
     """
     if form not in FORMATS:
         raise ConfigError(f"unknown format {form!r}{nearest(str(form), FORMATS)}")
-    return _json(rows, tally) if form == "json" else _table(rows, tally)
+    if form == "table":
+        return _table(rows, tally)
+    return json.dumps({**_document(rows, tally), **more}, allow_nan=False)
 
 
 def _table(rows: Sequence[AggregateStat], tally: Tally) -> str:
@@ -123,9 +139,9 @@ def _plain(value: float) -> str:
 
 def _cut(name: str) -> str:
     """A name on one line of bounded length."""
-    text = "".join(c if c.isprintable() else "·" for c in plain_text(name[: 4 * NAME_CELLS]))
-    if len(name) > 4 * NAME_CELLS:
-        text += plain_text(name[-NAME_CELLS:])
+    if len(name) > 5 * NAME_CELLS:  # of ten megabytes only the two ends are looked at
+        name = name[: 4 * NAME_CELLS] + name[-NAME_CELLS:]
+    text = "".join(c if c.isprintable() else "·" for c in plain_text(name))
     if len(text) <= NAME_CELLS:
         return text
     half = (NAME_CELLS - 1) // 2
@@ -147,9 +163,9 @@ def _footer(tally: Tally) -> list[str]:
     return lines
 
 
-def _json(rows: Sequence[AggregateStat], tally: Tally) -> str:
+def _document(rows: Sequence[AggregateStat], tally: Tally) -> dict[str, Any]:
     """MXNet's document (Time, Memory, Unit), with more figures and all their digits."""
-    document: dict[str, Any] = {
+    return {
         "Time": _section([row for row in rows if row.is_time], MS),
         "Memory": _section([r for r in rows if not r.is_time and r.unit == "bytes"], KB),
         "Counter": _section([r for r in rows if not r.is_time and r.unit != "bytes"], 1),
@@ -160,17 +176,34 @@ def _json(rows: Sequence[AggregateStat], tally: Tally) -> str:
         "Dropped": tally.dropped,
         "Spilled": tally.spilled,
     }
-    return json.dumps(document, allow_nan=False)
 
 
 def _section(rows: Iterable[AggregateStat], size: float) -> dict[str, dict[str, Any]]:
     """Category to name to figures; the order of the names is that of the rows."""
     section: dict[str, dict[str, Any]] = {}
+    categories: dict[str, str] = {}
     for row in rows:
+        if row.category not in categories:
+            categories[row.category] = _free_key(row.category, section)
+        names = section.setdefault(categories[row.category], {})
         parts = (row.name, row.shape, row.thread)
-        name = plain_text(" · ".join(part for part in parts if part))
-        section.setdefault(plain_text(row.category), {})[name] = _figures(row, size)
+        name = _free_key(" · ".join(part for part in parts if part), names)
+        names[name] = _figures(row, size)
     return section
+
+
+def _free_key(text: str, taken: Mapping[str, Any]) -> str:
+    """The text as a key that every reader of JSON takes, and that no other row has.
+
+    Half a surrogate pair is written out in hexadecimal: with U+FFFD in its place, as where text is
+    only looked at, two names would be one. What is alike even so is numbered.
+    """
+    key = plain_text(HALF_PAIR.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
+    number, free = 1, key
+    while free in taken:
+        number += 1
+        free = f"{key} ({number})"
+    return free
 
 
 def _figures(row: AggregateStat, size: float) -> dict[str, Any]:

@@ -11,6 +11,7 @@ __all__ = ["LaneTotal", "lane_totals"]
 
 Args = Mapping[str, Any]
 NUMBERS = ("workers", "fork_ns", "join_ns", "imbalance", "all_running")
+LARGEST = 2**63  # ns, the end of a viewer's time
 
 
 class LaneTotal(NamedTuple):
@@ -91,12 +92,14 @@ def _tells(args: Args) -> bool:
     """Whether a call's arguments hold the figures of its workers, and not words of another's."""
     numbers = [args.get(key) for key in NUMBERS]
     numbers += [args.get("workers_asked", 0)]
-    for key in ("busy_ns", "cpus"):
-        values = args.get(key)
-        if not isinstance(values, (list, tuple)):
-            return False
-        numbers += values
-    return all(isinstance(number, (int, float)) for number in numbers)
+    busy, cpus = args.get("busy_ns"), args.get("cpus")
+    if not (busy and isinstance(busy, (list, tuple)) and isinstance(cpus, (list, tuple))):
+        return False
+    # A comparison that NaN fails too, and no number is so large that it could overflow a float.
+    return all(
+        isinstance(number, (int, float)) and -LARGEST <= number <= LARGEST
+        for number in (*numbers, *busy, *cpus)
+    )
 
 
 def _lost(args: Args) -> int:
