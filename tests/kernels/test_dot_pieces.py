@@ -39,6 +39,12 @@ def dot_row(A, i, x, y):
 
 
 @njit
+def dot_short_rows(A, i, x, y):
+    """The intrinsic for several short rows, callable from Python."""
+    gemv.dot_short_rows(A, i, x, y)
+
+
+@njit
 def add_columns(A, k, x, y):
     """The intrinsic for several columns, callable from Python."""
     gemv.add_columns(A, k, x, y)
@@ -139,6 +145,15 @@ def test_panels_in_place_are_bs_own_memory(dtype):
     assert np.shares_memory(panels, b)
 
 
+def test_few_rows_read_b_in_place_unless_its_rows_throw_each_other_out():
+    for columns, few in ((1000, 8 * MR), (1024, 2 * MR)):
+        b = np.zeros((600, columns), "float32")
+        assert loops.in_place(b, few, 0)
+        assert not loops.in_place(b, few + 1, 0)
+        assert loops.in_place(b, few + 1, b.nbytes)
+        assert not loops.in_place(np.asfortranarray(b), few, b.nbytes)
+
+
 def test_laid_rows_hold_the_matrix_an_odd_number_of_lines_apart(dtype):
     b = whole((5, 3 * columns_of(dtype) + 1), dtype)
     for view in (b, np.asfortranarray(b), b[::-1, ::-1]):
@@ -174,6 +189,28 @@ def test_rows_times_a_vector(dtype, k):
         kernel(a, 2, x, results[0])
         reference.dot_rows(a, 2, x, results[1], count)
         np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("k", [1, 3, 15, 16, 17])
+def test_short_rows_have_the_bits_of_one_row_at_a_time(dtype, k):
+    if k * np.dtype(dtype).itemsize >= gemv.SHORT:
+        k = gemv.SHORT // np.dtype(dtype).itemsize - 1
+    rng = np.random.default_rng(k)
+    a = (rng.uniform(-100, 100, (13, k))).astype(dtype)
+    x, results = rng.uniform(-100, 100, k).astype(dtype), [np.full(13, 77, dtype) for _ in range(2)]
+    dot_short_rows(a, 2, x, results[0])
+    for i in range(2, 2 + gemv.SHORT_AT_ONCE):
+        dot_row(a, i, x, results[1])
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("m", [1, 7, 8, 12, 13, 21])
+@pytest.mark.parametrize("k", [1, 5, 40, 200])
+def test_rows_of_any_number_and_length(dtype, m, k):
+    a, x = whole((m, k), dtype), whole(k, dtype, 1)
+    y = np.full(m, 77, dtype)
+    gemv.gemv(a, x, y)
+    np.testing.assert_array_equal(y, a @ x)
 
 
 @pytest.mark.parametrize("rows", [1, 15, 16, 17, 100])
@@ -212,8 +249,9 @@ def test_even_pieces_cover_the_length(length, most, unit, expected):
 @pytest.mark.parametrize("workers", [1, 2, 3, 4, 7, 64])
 @pytest.mark.parametrize("shape", [(1, 1), (5, 9000), (9000, 5), (4096, 4096), (100, 2049)])
 @pytest.mark.parametrize("k", [1, 300, 10_000])
-def test_tiles_are_whole_micro_tiles_and_no_wider_than_nc(shape, workers, k):
-    rows, columns = parallel.grid(*shape, k, 1024, 4, workers)
+@pytest.mark.parametrize("preferred", parallel.PREFERENCES)
+def test_tiles_are_whole_micro_tiles_and_no_wider_than_nc(shape, workers, k, preferred):
+    rows, columns = parallel.grid(*shape, k, 1024, 4, workers, preferred)
     assert rows >= MR
     assert rows % MR == 0
     assert columns * 4 % microkernel.TILE.vector == 0
@@ -222,12 +260,26 @@ def test_tiles_are_whole_micro_tiles_and_no_wider_than_nc(shape, workers, k):
 
 
 def test_a_large_product_gives_each_worker_several_tiles():
-    rows, columns = parallel.grid(2048, 2048, 2048, 1024, 4, 2)
+    rows, columns = parallel.grid(2048, 2048, 2048, 1024, 4, 2, (4, 1))
     assert -(-2048 // rows) * -(-2048 // columns) == 2 * parallel.TILES_EACH
 
 
+def test_tiles_are_fewer_where_a_is_laid_out_and_high_where_b_is_scattered():
+    a, b = np.zeros((1024, 1024), "float32"), np.zeros((1024, 2048), "float32")
+    cases = {
+        (False, False): ((4, 1), (516, 256)),
+        (True, False): ((2, 1), (516, 512)),
+        (False, True): ((4, 6), (1026, 128)),
+        (True, True): ((2, 6), (1026, 256)),
+    }
+    for (laid, scattered), (preferred, shape) in cases.items():
+        left, right = (a.T if laid else a), (b[:, ::2] if scattered else b[:, :1024])
+        assert parallel.preference(left, right) == preferred
+        assert parallel.grid(1024, 1024, 1024, 1024, 4, 2, preferred) == shape
+
+
 def test_a_product_just_worth_two_threads_gives_each_one_tile():
-    rows, columns = parallel.grid(128, 128, 128, 1024, 4, 2)
+    rows, columns = parallel.grid(128, 128, 128, 1024, 4, 2, (4, 1))
     assert -(-128 // rows) * -(-128 // columns) == 2
 
 

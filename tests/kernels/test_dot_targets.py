@@ -24,6 +24,10 @@ for dtype in ("float32",):
         bound = k * 1e-6 * (abs(a).astype("float64") @ abs(b).astype("float64"))
         for x, y in ((a, b), (np.asfortranarray(a), b[:, ::-1][:, ::-1])):
             assert np.all(abs(kernels.dot(x, y) - exact) <= bound), (dtype, m, k, n)
+for dtype in ("float32", "float64"):  # the rows whose sums share vectors, down to two lanes
+    for m, k in ((21, 3), (9, 15), (23, 300)):
+        a, x = (rng.integers(-9, 10, shape).astype(dtype) for shape in ((m, k), k))
+        assert np.array_equal(kernels.dot(a, x), a @ x), (dtype, m, k)
 """
 
 

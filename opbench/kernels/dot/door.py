@@ -8,19 +8,20 @@ import numpy as np
 
 from opbench.kernels.dot.family import Family
 from opbench.kernels.dot.operands import DTYPES, MOST, accepted, check_out, result_shape
-from opbench.kernels.dot.small import ASK, DONE, LARGE, SMALL_SCRATCH
-from opbench.kernels.dot.threads import turn, workers
+from opbench.kernels.dot.small import ASK, DONE, LARGE, SMALL_SCRATCH, limits
+from opbench.kernels.dot.threads import ALONE, turn, workers
 from opbench.kernels.lanes import address
 
 __all__ = ["compute", "deep", "dot"]
 
-ndarray, empty = np.ndarray, np.empty
+empty = np.empty
 
 FAMILIES = {dtype: Family(dtype) for dtype in DTYPES}
 # By dtype, the kernels for small products. They hold the interpreter lock: one scratch is enough.
 SMALL = {dtype: family.small for dtype, family in FAMILIES.items()}
 SCRATCH = np.empty(SMALL_SCRATCH, np.uint8)
-SCRATCH_AT = SCRATCH.ctypes.data  # a number costs less to pass than an array
+FACTS = np.array([id(np.ndarray), SCRATCH.ctypes.data, *limits(alone=ALONE)])
+FACTS_AT = FACTS.ctypes.data  # a number costs less to pass than an array
 SPLIT_ELEMENTS = 64 * 64  # of C for each worker, up to which a deep product is split along K
 
 Array = np.ndarray[Any, Any]
@@ -48,29 +49,24 @@ def dot(a: Array, b: Array, out: Array | None = None, lanes: Array | None = None
         ConfigError: `lanes` is another array, or a part of a buffer.
         ForkError: A product large enough for threads, in a forked child that has none.
     """
-    if type(a) is ndarray and type(b) is ndarray:
+    try:
+        # Whether they are plain arrays at all, and fit, is for the kernels to see.
         dtype = a.dtype
-        try:
-            # An operand may still be of any shape and number of dimensions: the kernels look.
-            small = SMALL[dtype][a.ndim][b.ndim]
-            if b.dtype is dtype:
-                if out is None:
-                    matrix = a.ndim == b.ndim == MOST
-                    shape = (len(a), b.shape[1]) if matrix else a.shape[:-1] + b.shape[1:]
-                    c = empty(shape, dtype)
-                    outcome = small(a, b, c, SCRATCH_AT)
-                elif type(out) is ndarray and out.dtype is dtype and out.flags.writeable:
-                    c = out
-                    outcome = small(a, b, c, SCRATCH_AT)
-                else:
-                    outcome = ASK
-                if outcome == DONE:
-                    return c
-                if outcome == LARGE:
-                    compute(FAMILIES[dtype], a, b, c, address(lanes))
-                    return c
-        except (KeyError, IndexError, TypeError):
-            pass  # a dtype or dimensions that dot does not take, and what follows says so
+        small = SMALL[dtype][a.ndim][b.ndim]
+        if out is not None:
+            c = out
+        elif a.ndim == b.ndim == MOST:
+            c = empty((len(a), b.shape[1]), dtype)
+        else:
+            c = empty(a.shape[:-1] + b.shape[1:], dtype)
+        outcome = small(a, b, c, FACTS_AT)
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError):
+        outcome = ASK  # what follows says what is wrong with the operands
+    if outcome == DONE:
+        return c
+    if outcome == LARGE:
+        compute(FAMILIES[dtype], a, b, c, address(lanes))
+        return c
     return checked_dot(a, b, out, address(lanes))
 
 

@@ -35,9 +35,9 @@ class Emit:
         """The type of a vector of so many elements."""
         return ir.VectorType(self.element, lanes)
 
-    def zero(self) -> Any:
+    def zero(self, lanes: int | None = None) -> Any:
         """A vector of zeros."""
-        return ir.Constant(self.vector(self.width), None)
+        return ir.Constant(self.vector(lanes or self.width), None)
 
     def index(self, value: Any) -> Any:
         """A 64-bit constant; IR values pass through."""
@@ -80,20 +80,21 @@ class Emit:
 
     def masked_load(self, pointer: Any, mask: Any) -> Any:
         """A vector, zero and not read where the mask is off."""
-        vector = self.vector(self.width)
+        lanes = mask.type.count
+        vector = self.vector(lanes)
         kind, pointer_type = self.kind(), vector.as_pointer()
         function = ir.FunctionType(vector, [pointer_type, I32, mask.type, vector])
-        name = f"llvm.masked.load.v{self.width}{kind}.p0"
+        name = f"llvm.masked.load.v{lanes}{kind}.p0"
         return self.b.call(
             cgutils.get_or_insert_function(self.b.module, function, name),
-            [self.b.bitcast(pointer, pointer_type), I32(1), mask, self.zero()],
+            [self.b.bitcast(pointer, pointer_type), I32(1), mask, self.zero(lanes)],
         )
 
     def masked_store(self, value: Any, pointer: Any, mask: Any) -> None:
         """Write a vector where the mask is on."""
         kind, pointer_type = self.kind(), value.type.as_pointer()
         function = ir.FunctionType(ir.VoidType(), [value.type, pointer_type, I32, mask.type])
-        name = f"llvm.masked.store.v{self.width}{kind}.p0"
+        name = f"llvm.masked.store.v{mask.type.count}{kind}.p0"
         self.b.call(
             cgutils.get_or_insert_function(self.b.module, function, name),
             [value, self.b.bitcast(pointer, pointer_type), I32(1), mask],
@@ -115,6 +116,11 @@ class Emit:
         """Lanes of two vectors; those of `high` are numbered after those of `low`."""
         mask = ir.Constant(ir.VectorType(I32, len(lanes)), lanes)
         return self.b.shuffle_vector(low, high, mask)
+
+    def first_lanes(self, vector: Any, lanes: int) -> Any:
+        """A vector's first lanes, which lie in the same register."""
+        wanted = list(range(lanes))
+        return vector if vector.type.count == lanes else self.shuffle(vector, vector, wanted)
 
     def splat(self, pointer: Any) -> Any:
         """One element, in every lane."""

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.core import config as numba_config
 
 from opbench.kernels.cache import entry_point, jit
 from opbench.kernels.dot import gemv, loops, machine, parallel, small, splitk
+from opbench.kernels.dot.handles import Handle
+from opbench.kernels.dot.threads import ALONE
 
 __all__ = ["Family"]
 
-config: Any = numba_config  # its settings come from the environment, unseen by type checkers
 L2_FALLBACK = 512 << 10
 PAGE = 4096
 # By the operands' dimensions.
@@ -24,7 +24,7 @@ SMALL_KERNELS = {
     (1, 1): small.small_inner,
     (1, 2): small.small_left,
     (2, 1): small.small_right,
-    (2, 2): small.small_alone if config.NUMBA_NUM_THREADS == 1 else small.small,
+    (2, 2): small.small_both,
 }
 
 
@@ -48,8 +48,7 @@ class Family:
         serial_gemm: Multiply-adds up to which one thread is faster.
         serial_gemv: Elements of a matrix up to which one thread multiplies it with a vector faster.
         small: Kernels for small products by the operands' dimensions, each loaded once it would
-            have been of use: (A, B, C, address of scratch) -> what was done. They trust the caller
-            for dtypes.
+            have been of use: (A, B, C, address of facts) -> what was done.
     """
 
     def __init__(self, dtype: np.dtype[Any], blocks: machine.Blocks | None = None) -> None:
@@ -59,8 +58,9 @@ class Family:
         )
         sizes = self.blocks
         self.sizes = (sizes.kc, sizes.mc, sizes.nc, sizes.span)
-        self.serial_gemm = small.SMALL_WORK // dtype.itemsize
-        self.serial_gemv = small.SMALL_VECTOR // dtype.itemsize
+        work, vector = small.limits(alone=ALONE)
+        self.serial_gemm: int = work // dtype.itemsize
+        self.serial_gemv: int = vector // dtype.itemsize
         self.small: list[list[Callable[..., int]]] = [[not_loaded] * 3 for _ in range(3)]
         element, integer = getattr(types, dtype.name), types.int64
         matrix, vector = operand(element, 2), operand(element, 1)
@@ -103,8 +103,9 @@ class Family:
         if self.small[dimensions][others] is not_loaded:
             element = getattr(types, self.dtype.name)
             out = operand(element, dimensions + others - 2, readonly=False)
-            kinds = operand(element, dimensions), operand(element, others), out, types.int64
-            kernel = entry_point(jit(SMALL_KERNELS[dimensions, others]), *kinds)
+            arrays = operand(element, dimensions), operand(element, others), out
+            kinds = [Handle(array) for array in arrays]
+            kernel = entry_point(jit(SMALL_KERNELS[dimensions, others]), *kinds, types.int64)
             self.small[dimensions][others] = kernel
 
     def borrow_space(self, workers: int) -> np.ndarray[Any, Any]:

@@ -22,7 +22,7 @@ from numba.core import cgutils
 
 from opbench.kernels.cache import jit
 from opbench.kernels.dot.emit import frozen, intrinsic, loose
-from opbench.kernels.dot.microkernel import emitter
+from opbench.kernels.dot.microkernel import TILE, emitter
 from opbench.kernels.dot.tasks import end_task, new_counter, take, zeros
 from opbench.kernels.lanes import lane_begin
 
@@ -30,32 +30,41 @@ __all__ = ["gemv", "gemv_parallel"]
 
 TASK_ELEMENTS = 65536  # of A, in one task whose rows are contiguous
 LONGEST_ROW = 16384  # k in one such task
-COLUMN_ROWS, COLUMN_STEPS = (
-    2048,
-    512,
-)  # rows and k in one task whose columns are contiguous
+COLUMN_ROWS, COLUMN_STEPS = 2048, 512  # rows and k in one task whose columns are contiguous
 ROWS_AT_ONCE, COLUMNS_AT_ONCE, UNROLL = 4, 8, 4
+SHORT, SHORT_AT_ONCE = TILE.vector * UNROLL, 8  # bytes of a row, and how many such rows at once
 
 
-def horizontal_sum(e, vector):
-    """The sum of a vector's lanes, halves first."""
+def horizontal_sums(e, vectors):
+    """The sums of the lanes of each vector, of which there are a power of two, as one vector.
+
+    Halves are added first, whatever the number of vectors: from then on two share one.
+    """
     lanes = e.width
     while lanes > 1:
-        lanes //= 2
-        low = e.shuffle(vector, vector, list(range(lanes)))
-        high = e.shuffle(vector, vector, list(range(lanes, 2 * lanes)))
-        vector = e.add(low, high)
-    return vector
+        half, shared = lanes // 2, []
+        for one, other in zip(vectors[::2], vectors[1::2] or vectors, strict=True):
+            low = [start + n for start in range(0, one.type.count, lanes) for n in range(half)]
+            if one is not other:
+                low += [one.type.count + n for n in low]
+            high = [n + half for n in low]
+            shared.append(e.add(e.shuffle(one, other, low), e.shuffle(one, other, high)))
+        vectors, lanes = shared, half
+    while len(vectors) > 1:  # more vectors than lanes: each holds its sums, side by side
+        both = list(range(2 * vectors[0].type.count))
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = [e.shuffle(one, other, both) for one, other in pairs]
+    return vectors[0]
 
 
-def reduction(e, rows, x, kc):
-    """The dot products of several contiguous rows with x, as vectors of one lane.
+def reduction(e, rows, x, kc, unroll):
+    """The dot products of several contiguous rows with x, as one vector.
 
-    Each row has UNROLL accumulators, so that one addition need not wait for the one before.
+    Each row has `unroll` accumulators, so that one addition need not wait for the one before.
     """
-    b, step = e.b, e.width * UNROLL
-    whole = b.sub(kc, b.srem(kc, e.index(step)))
-    sums = [[cgutils.alloca_once_value(b, e.zero()) for _ in range(UNROLL)] for _ in rows]
+    b, step = e.b, e.width * unroll
+    whole = b.sub(kc, b.srem(kc, e.index(step))) if unroll > 1 else e.index(0)
+    sums = [[cgutils.alloca_once_value(b, e.zero()) for _ in range(unroll)] for _ in rows]
 
     def add(k, u, load):
         piece = load(e.at(x, k))
@@ -64,7 +73,7 @@ def reduction(e, rows, x, kc):
             b.store(total, cells[u])
 
     with cgutils.for_range_slice(b, e.index(0), whole, e.index(step)) as (k, _):
-        for u in range(UNROLL):
+        for u in range(unroll):
             add(b.add(k, e.index(u * e.width)), u, lambda p: e.load(p, e.width))
     with cgutils.for_range_slice(b, whole, kc, e.index(e.width)) as (k, _):
         mask = e.mask(b.sub(kc, k))
@@ -74,12 +83,16 @@ def reduction(e, rows, x, kc):
         total = b.load(cells[0])
         for cell in cells[1:]:
             total = e.add(total, b.load(cell))
-        totals.append(horizontal_sum(e, total))
-    return totals
+        totals.append(total)
+    return horizontal_sums(e, totals)
 
 
-def rows_times_vector(count):
-    """An intrinsic for `count` rows at once; the sums of a row do not depend on `count`."""
+def rows_times_vector(count, unroll):
+    """An intrinsic for `count` rows at once; the sums of a row do not depend on `count`.
+
+    With `unroll` 1 it is for rows below SHORT bytes, to the same bits: they would leave the other
+    accumulators at zero.
+    """
 
     @intrinsic
     def dot_rows(_, A, i, x, y):
@@ -91,8 +104,8 @@ def rows_times_vector(count):
             e = emitter(context, b, type_a)
             _, kc = e.shape(type_a, a_)
             rows = [e.pointer(type_a, a_, b.add(i_, e.index(r)), 0) for r in range(count)]
-            for r, total in enumerate(reduction(e, rows, e.pointer(type_x, x_, 0), kc)):
-                e.store(total, e.pointer(type_y, y_, b.add(i_, e.index(r))))
+            totals = reduction(e, rows, e.pointer(type_x, x_, 0), kc, unroll)
+            e.store(totals, e.pointer(type_y, y_, i_))
             return context.get_dummy_value()
 
         return types.void(A, types.int64, x, y), codegen
@@ -100,8 +113,9 @@ def rows_times_vector(count):
     return dot_rows
 
 
-dot_row = rows_times_vector(1)
-dot_rows = rows_times_vector(ROWS_AT_ONCE)
+dot_row = rows_times_vector(1, UNROLL)
+dot_rows = rows_times_vector(ROWS_AT_ONCE, UNROLL)
+dot_short_rows = rows_times_vector(SHORT_AT_ONCE, 1)
 
 
 def columns_times_scalars(count):
@@ -144,15 +158,25 @@ add_columns = columns_times_scalars(COLUMNS_AT_ONCE)
 
 
 @jit
+def rows_task(A, x, y):
+    """As `task`, where A's rows are contiguous."""
+    M, K = A.shape
+    short = M // SHORT_AT_ONCE * SHORT_AT_ONCE if K * A.itemsize < SHORT else 0
+    for i in range(0, short, SHORT_AT_ONCE):
+        dot_short_rows(A, i, x, y)
+    whole = M // ROWS_AT_ONCE * ROWS_AT_ONCE
+    for i in range(short, whole, ROWS_AT_ONCE):
+        dot_rows(A, i, x, y)
+    for i in range(whole, M):
+        dot_row(A, i, x, y)
+
+
+@jit
 def task(A, x, y):
     """Compute y = A·x for a piece of A; x and y are contiguous."""
     M, K = A.shape
     if A.strides[1] == A.itemsize or K == 1:
-        whole = M // ROWS_AT_ONCE * ROWS_AT_ONCE
-        for i in range(0, whole, ROWS_AT_ONCE):
-            dot_rows(A, i, x, y)
-        for i in range(whole, M):
-            dot_row(A, i, x, y)
+        rows_task(A, x, y)
         return
     for i in range(M):
         y[i] = 0

@@ -18,18 +18,11 @@ from opbench.kernels.dot.machine import Blocks
 from opbench.kernels.dot.microkernel import LINE, MR, ROW_BYTES, TILE, micro_kernel
 from opbench.kernels.dot.packing import lay_rows, pack, panels_in_place
 
-__all__ = [
-    "ceil_div",
-    "even",
-    "gemm",
-    "in_place",
-    "macro_kernel",
-    "space_bytes",
-    "tile",
-]
+__all__ = ["ceil_div", "crowded", "even", "gemm", "in_place", "macro_kernel", "space_bytes", "tile"]
 
 FREE_MASKS, VECTOR = TILE.free_masks, TILE.vector
 WORTH_PACKING = 8 * MR  # rows of C below which B is used too seldom to be packed
+WORTH_SPREADING = 2 * MR  # the same, where B's rows throw each other out of the caches
 CROWDED = 4096  # bytes: lines this far apart share one set of L1
 WORTH_LAYING = 64  # columns of C below which A is used too seldom to be laid out
 
@@ -67,7 +60,8 @@ def in_place(B, M, span):
     contiguous = B.strides[1] == B.itemsize
     whole = FREE_MASKS or B.shape[1] * B.itemsize % VECTOR == 0
     near = B.shape[0] * abs(B.strides[0]) <= span
-    return contiguous and whole and (near or M <= WORTH_PACKING)
+    enough = WORTH_PACKING if B.strides[0] % CROWDED else WORTH_SPREADING
+    return contiguous and whole and (near or enough >= M)
 
 
 @jit

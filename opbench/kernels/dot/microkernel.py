@@ -15,11 +15,11 @@ TILE = host_tile()
 MR, NV = TILE.rows, TILE.vectors
 ROW_BYTES = TILE.vector * NV
 LINE = 64
+# Rows of A below this tile, which come next: their first lines, so that the hardware only follows.
+FIRST_LINES = 2
 AHEAD = 8  # steps of k: B's rows may lie a page apart, where the hardware fetches nothing early
-TO_L1, TO_L2 = (
-    3,
-    2,
-)  # a prefetch's nearness: C's rows may share one set of L1 and throw each other out
+# A prefetch's nearness: C's rows may share one set of L1 and throw each other out.
+TO_L1, TO_L2 = 3, 2
 
 
 def emitter(context, builder, array_type):
@@ -42,24 +42,22 @@ def accumulate(e, a, b, kc, rows, vectors, mask):
     """
     ir, (a_0, a_row, a_step), (b_0, b_step) = e.b, a, b
     offsets = [ir.mul(e.index(r), a_row) for r in range(rows)]
-    entry, loop, done = (
-        ir.block,
-        ir.append_basic_block("k"),
-        ir.append_basic_block("k.done"),
-    )
+    entry, loop, done = ir.block, ir.append_basic_block("k"), ir.append_basic_block("k.done")
     ir.branch(loop)
     ir.position_at_end(loop)
     k, a_k, b_k = ir.phi(I64), ir.phi(a_0.type), ir.phi(b_0.type)
-    sums = [ir.phi(e.vector(e.width)) for _ in range(rows * vectors)]
+    sums = [ir.phi(e.vector(n)) for n in [*[e.width] * (vectors - 1), mask.type.count] * rows]
     row, steps = load_row(e, b_k, vectors, mask), []
     ahead = e.past(b_k, ir.mul(b_step, e.index(AHEAD)))
     for v in range(vectors):
         e.prefetch(e.at(ahead, v * e.width), TO_L1)
     for r in range(rows):
         a_rk = e.splat(e.past(a_k, offsets[r]))
-        steps += [e.multiply_add(a_rk, row[v], sums[r * vectors + v]) for v in range(vectors)]
+        for v, piece in enumerate(row):
+            a_rv = e.first_lanes(a_rk, piece.type.count)
+            steps.append(e.multiply_add(a_rv, piece, sums[r * vectors + v]))
     following = ir.add(k, e.index(1))
-    starts = [e.index(0), a_0, b_0] + [e.zero()] * len(sums)
+    starts = [e.index(0), a_0, b_0] + [e.zero(s.type.count) for s in sums]
     steps = [following, e.past(a_k, a_step), e.past(b_k, b_step), *steps]
     for phi, start, step in zip([k, a_k, b_k, *sums], starts, steps, strict=True):
         phi.add_incoming(start, entry)
@@ -77,7 +75,7 @@ def update(e, sums, rows, vectors, mask, add):
         for value, (target, last) in zip(sums, targets, strict=True):
             masked = masking and last
             if adding:
-                old = e.masked_load(target, mask) if masked else e.load(target, e.width)
+                old = e.masked_load(target, mask) if masked else e.load(target, value.type.count)
                 value = e.add(value, old)  # noqa: PLW2901 - the value that is stored
             if masked:
                 e.masked_store(value, target, mask)
@@ -101,12 +99,29 @@ def update(e, sums, rows, vectors, mask, add):
             put_or_add(masking=True)
 
 
+def fetch(e, lines, span, a):
+    """Ask for what comes after the loop over k: C's rows, of `span` bytes, and the next rows of A.
+
+    A row of C may straddle lines.
+    """
+    for line in lines:
+        for byte in [*range(0, span, LINE), span - e.size]:
+            e.prefetch(e.past(line, byte), TO_L2)
+    a_0, a_row, _ = a
+    for r in range(len(lines)):
+        below = e.past(a_0, e.b.mul(e.index(MR + r), a_row))
+        for n in range(FIRST_LINES):
+            e.prefetch(e.past(below, n * LINE), TO_L2)
+
+
 @intrinsic
 def micro_kernel(_, A, B, q, C, i, j, rows, columns, add):
     """C[i:i+rows, j:j+columns] = A[i:i+rows]·B[q], or += where `add`.
 
     A is (M, KC) of any strides, B (panels, KC, NR) and C (M, N) with contiguous rows; KC >= 1,
-    1 <= rows <= MR, 1 <= columns <= NR. There is one loop for each pair of rows and vectors.
+    1 <= rows <= MR, 1 <= columns <= NR. There is one loop for each pair of rows and vectors; where
+    masks are free, MR rows have another for each number of vectors whose last is half empty: half
+    a vector costs half as much where the units are half as wide (Zen 4).
     """
 
     def codegen(context, b, signature, arguments):
@@ -118,27 +133,27 @@ def micro_kernel(_, A, B, q, C, i, j, rows, columns, add):
         from_b = (e.pointer(type_b, b_, q_, 0, 0), e.strides(type_b, b_)[1])
         corner, (c_row, _) = e.pointer(type_c, c_, i_, j_), e.strides(type_c, c_)
         before = b.sub(columns_, e.index(1))
-        vectors = b.udiv(before, e.index(e.width))
-        mask = e.mask(b.add(b.urem(before, e.index(e.width)), e.index(1)))
-        never, end = (
-            b.append_basic_block("tile.never"),
-            b.append_basic_block("tile.end"),
-        )
+        vectors, last = b.udiv(before, e.index(e.width)), b.urem(before, e.index(e.width))
+        mask = e.mask(b.add(last, e.index(1)))
+        tiles = [(height, width, mask) for height in range(1, MR + 1) for width in range(1, NV + 1)]
         choice = b.add(b.mul(b.sub(rows_, e.index(1)), e.index(NV)), vectors)
+        if TILE.free_masks:
+            half = e.width // 2
+            tiles += [(MR, width, e.first_lanes(mask, half)) for width in range(1, NV + 1)]
+            narrow = b.and_(
+                b.icmp_signed("==", rows_, e.index(MR)), b.icmp_signed("<", last, e.index(half))
+            )
+            choice = b.add(choice, b.select(narrow, e.index(NV), e.index(0)))
+        never, end = b.append_basic_block("tile.never"), b.append_basic_block("tile.end")
         switch = b.switch(choice, never)
-        for n in range(MR * NV):
-            block, height, width = b.append_basic_block("tile"), n // NV + 1, n % NV + 1
+        for n, (height, width, kept) in enumerate(tiles):
+            block = b.append_basic_block("tile")
             switch.add_case(e.index(n), block)
             b.position_at_end(block)
             lines = [e.past(corner, b.mul(e.index(r), c_row)) for r in range(height)]
-            for line in lines:  # C arrives while the loop computes; a row may straddle lines
-                for byte in [
-                    *range(0, width * TILE.vector, LINE),
-                    width * TILE.vector - e.size,
-                ]:
-                    e.prefetch(e.past(line, byte), TO_L2)
-            sums = accumulate(e, from_a, from_b, kc, height, width, mask)
-            update(e, sums, lines, width, mask, add_)
+            fetch(e, lines, width * TILE.vector, from_a)
+            sums = accumulate(e, from_a, from_b, kc, height, width, kept)
+            update(e, sums, lines, width, kept, add_)
             b.branch(end)
         b.position_at_end(never)
         b.unreachable()

@@ -14,10 +14,14 @@ from numba.core import cgutils, types
 from numpy.lib.stride_tricks import as_strided
 
 from opbench.kernels.cache import jit
-from opbench.kernels.dot.emit import frozen, intrinsic
+from opbench.kernels.dot.emit import frozen, intrinsic, loose
 from opbench.kernels.dot.microkernel import LINE, ROW_BYTES, emitter
 
 __all__ = ["lay_rows", "pack", "panels_in_place"]
+
+
+# Rows of B that are read side by side: panel by panel each would be on another page.
+ROWS_AT_ONCE = 8
 
 
 def copy_rows(e, source, target, kc, have, nr):
@@ -87,14 +91,23 @@ def pack_panel(_, B, P, q):
 
 
 @jit
+def pack_panels(B, P):
+    """Fill micro-panels that lie anywhere."""
+    panels, K, _ = P.shape
+    steps = K if B.strides[0] == B.itemsize else ROWS_AT_ONCE
+    for k in range(0, K, steps):
+        for q in range(panels):
+            pack_panel(B[k : k + steps], P[:, k : k + steps], q)
+
+
+@jit
 def pack(B, scratch):
     """B's micro-panels in scratch, packed: (panels, KC, NR)."""
     (K, N), size = B.shape, B.itemsize
     NR = ROW_BYTES // size
     shape = (N + NR - 1) // NR, K, NR
-    P = as_strided(scratch, shape, (K * ROW_BYTES, ROW_BYTES, size))
-    for q in range(shape[0]):
-        pack_panel(B, P, q)
+    P = loose(as_strided(scratch, shape, (K * ROW_BYTES, ROW_BYTES, size)))
+    pack_panels(B, P)
     return frozen(P)
 
 
@@ -104,9 +117,7 @@ def lay_rows(B, scratch):
     (K, N), size = B.shape, B.itemsize
     panels, NR = (N * size + ROW_BYTES - 1) // ROW_BYTES, ROW_BYTES // size
     apart = panels * ROW_BYTES + LINE
-    P = as_strided(scratch, (panels, K, NR), (ROW_BYTES, apart, size))
-    for q in range(panels):
-        pack_panel(B, P, q)
+    pack_panels(B, loose(as_strided(scratch, (panels, K, NR), (ROW_BYTES, apart, size))))
     return frozen(as_strided(scratch, (K, N), (apart, size)))
 
 

@@ -13,7 +13,7 @@ from opbench.kernels.dot.door import FAMILIES, deep
 from opbench.kernels.dot.family import Family
 from opbench.kernels.dot.gemv import cut
 from opbench.kernels.dot.loops import ceil_div, even
-from opbench.kernels.dot.parallel import grid
+from opbench.kernels.dot.parallel import PREFERENCES, grid
 from opbench.kernels.dot.threads import workers
 from opbench.kernels.lanes import available
 
@@ -71,6 +71,7 @@ def tasks(m: int, k: int, strides: tuple[int, int]) -> int:
 
 
 def tiles(family: Family, m: int, k: int, n: int, have: int) -> int:
-    """Tiles of C that `gemm_parallel` cuts a product into."""
-    rows, columns = grid(m, n, k, family.blocks.nc, family.dtype.itemsize, have)
-    return -(-m // int(rows)) * -(-n // int(columns))
+    """Tiles of C that `gemm_parallel` cuts a product into at most."""
+    size, nc = family.dtype.itemsize, family.blocks.nc
+    cuts = [grid(m, n, k, nc, size, have, preferred) for preferred in PREFERENCES]
+    return max(-(-m // int(rows)) * -(-n // int(columns)) for rows, columns in cuts)

@@ -16,12 +16,12 @@ from numpy.lib.stride_tricks import as_strided
 from opbench.kernels.cache import jit
 from opbench.kernels.dot.emit import frozen, loose, pointer_to
 from opbench.kernels.dot.gemv import gemv
+from opbench.kernels.dot.handles import array_of, descr_of, fact, plain, writeable
 from opbench.kernels.dot.loops import in_place, macro_kernel
 from opbench.kernels.dot.microkernel import ROW_BYTES
 from opbench.kernels.dot.packing import pack, panels_in_place
 
 __all__ = [
-    "ALONE_WORK",
     "ASK",
     "DONE",
     "LARGE",
@@ -29,20 +29,29 @@ __all__ = [
     "SMALL_VECTOR",
     "SMALL_WORK",
     "apart",
-    "small",
-    "small_alone",
+    "limits",
+    "small_both",
     "small_inner",
     "small_left",
     "small_right",
 ]
 
-SMALL_WORK = 3_500_000  # multiply-adds × bytes of an item, up to which one thread is faster
-ALONE_WORK = 16_000_000  # the same where there is only one, and the door costs under a hundredth
-SMALL_VECTOR = 512 << 10  # bytes of a matrix that a vector is multiplied with: the same
+# Up to which one thread is faster, and where there is only one, up to which the door would cost
+# over a hundredth: multiply-adds × bytes of an item, and bytes of what a vector is multiplied with.
+SMALL_WORK, ALONE_WORK = 3_500_000, 16_000_000
+SMALL_VECTOR, ALONE_VECTOR = 512 << 10, 8 << 20
 SMALL_K = 128  # at most KC on any machine
 ASK, DONE, LARGE = 0, 1, 2
 SMALL_SPAN = 512 << 10
 SMALL_SCRATCH = 256 << 10  # bytes
+# Integers side by side, in whose place `facts` stands: the address of the type of arrays, that of
+# SMALL_SCRATCH bytes, and the two limits.
+NDARRAY, SCRATCH, WORK, VECTOR = 0, 1, 2, 3
+
+
+def limits(*, alone):
+    """WORK and VECTOR; `alone` where no product has threads."""
+    return (ALONE_WORK, ALONE_VECTOR) if alone else (SMALL_WORK, SMALL_VECTOR)
 
 
 @jit
@@ -63,21 +72,38 @@ def apart(X, Y):
 
 
 @jit
-def small_gemm(A, B, C, scratch, work):  # noqa: PLR0911 - one return for each reason
+def small_gemv(A, x, y, facts):
+    """Compute y = A·x at once (DONE), LARGE or ASK as `small_gemm`; y has unit stride."""
+    M, K = A.shape
+    if x.shape[0] != K or y.shape[0] != M or M * K == 0:
+        return ASK
+    if not apart(y, A) or not apart(y, x):
+        return ASK
+    if M * K * A.itemsize > fact(facts, VECTOR):
+        return LARGE
+    gemv(A, x, y)
+    return DONE
+
+
+@jit
+def small_gemm(A, B, C, facts):  # noqa: PLR0911 - one return for each reason
     """Compute C = A·B at once (DONE), if it is small and its operands are as `loops` assumes.
 
     LARGE: all is well, but the product is not small. ASK: it is empty, or wrong, or takes longer to
-    tell, and the door has to look. `scratch` is the address of SMALL_SCRATCH bytes.
+    tell, and the door has to look.
     """
     (M, K), (L, N) = A.shape, B.shape
     if L != K or C.shape[0] != M or C.shape[1] != N or K == 0:
         return ASK
-    if M <= 1 or N <= 1:  # nothing, or what is computed as a product with a vector
-        return ASK
-    if C.strides[1] != C.itemsize or abs(C.strides[0]) < N * C.itemsize:
+    if M == 1 and C.strides[1] == C.itemsize:
+        return small_gemv(B.T, A[0], C[0], facts)
+    if N == 1 and C.strides[0] == C.itemsize:
+        return small_gemv(A, B[:, 0], C[:, 0], facts)
+    if M <= 1 or N <= 1 or C.strides[1] != C.itemsize or abs(C.strides[0]) < N * C.itemsize:
         return ASK
     if not apart(C, A) or not apart(C, B):
         return ASK
+    work = fact(facts, WORK)
     if max(M, N, K) * A.itemsize > work or M * N * K * A.itemsize > work:
         return LARGE
     if K > SMALL_K:
@@ -87,46 +113,52 @@ def small_gemm(A, B, C, scratch, work):  # noqa: PLR0911 - one return for each r
     elif K * (N * B.itemsize + ROW_BYTES) > SMALL_SCRATCH:
         return LARGE
     else:
-        memory = carray(pointer_to(scratch), SMALL_SCRATCH, np.uint8)
+        memory = carray(pointer_to(fact(facts, SCRATCH)), SMALL_SCRATCH, np.uint8)
         macro_kernel(A, pack(B, memory.view(B.dtype)), C, False)
     return DONE
 
 
-def small(A, B, C, scratch):
-    """As `small_gemm`, where a larger product has threads."""
-    return small_gemm(A, B, C, scratch, SMALL_WORK)
-
-
-def small_alone(A, B, C, scratch):
-    """As `small_gemm`, where there is one thread for everything."""
-    return small_gemm(A, B, C, scratch, ALONE_WORK)
-
-
 @jit
-def small_gemv(A, x, y):
-    """Compute y = A·x at once (DONE), LARGE or ASK as `small_gemm`; y has unit stride."""
-    M, K = A.shape
-    if x.shape[0] != K or y.shape[0] != M or M * K == 0:
+def sound(a, b, c, facts):
+    """Whether three handles are of plain arrays of one dtype, and the third can be written."""
+    ndarray = fact(facts, NDARRAY)
+    if not plain(a, ndarray) or not plain(b, ndarray) or not plain(c, ndarray):
+        return False
+    return descr_of(a) == descr_of(b) == descr_of(c) and writeable(c)
+
+
+def small_both(a, b, c, facts):
+    """Compute c = a·b at once, if all three are plain matrices: DONE, LARGE or ASK.
+
+    Args:
+        a: A `handles.Handle`, as all operands here; the caller vouches for its dtype.
+        b: The right operand.
+        c: Where the result goes.
+        facts: The address of NDARRAY to VECTOR.
+    """
+    return (
+        small_gemm(array_of(a), array_of(b), array_of(c), facts) if sound(a, b, c, facts) else ASK
+    )
+
+
+def small_right(a, x, y, facts):
+    """As `small_both`, for y = a·x."""
+    if not sound(a, x, y, facts) or array_of(y).strides[0] != array_of(y).itemsize:
         return ASK
-    if not apart(y, A) or not apart(y, x):
+    return small_gemv(array_of(a), array_of(x), array_of(y), facts)
+
+
+def small_left(x, b, y, facts):
+    """As `small_both`, for y = x·b."""
+    if not sound(x, b, y, facts) or array_of(y).strides[0] != array_of(y).itemsize:
         return ASK
-    if M * K * A.itemsize > SMALL_VECTOR:
-        return LARGE
-    gemv(A, x, y)
-    return DONE
+    return small_gemv(array_of(b).T, array_of(x), array_of(y), facts)
 
 
-def small_right(A, x, y, _):
-    """As `small_gemm`, for y = A·x."""
-    return small_gemv(A, x, y) if y.strides[0] == y.itemsize else ASK
-
-
-def small_left(x, B, y, _):
-    """As `small_gemm`, for y = x·B."""
-    return small_gemv(B.T, x, y) if y.strides[0] == y.itemsize else ASK
-
-
-def small_inner(x, y, c, _):
-    """As `small_gemm`, for the product of two vectors; `c` has no dimension."""
-    row = frozen(as_strided(x, (1, x.shape[0]), (0, x.strides[0])))
-    return small_gemv(row, y, loose(as_strided(c, (1,), (c.itemsize,))))
+def small_inner(x, y, c, facts):
+    """As `small_both`, for the product of two vectors; `c` has no dimension."""
+    if not sound(x, y, c, facts):
+        return ASK
+    X, C = array_of(x), array_of(c)
+    row = frozen(as_strided(X, (1, X.shape[0]), (0, X.strides[0])))
+    return small_gemv(row, array_of(y), loose(as_strided(C, (1,), (C.itemsize,))), facts)

@@ -13,11 +13,12 @@ from numba.np.ufunc import parallel
 
 from opbench.errors import ForkError
 
-__all__ = ["turn", "workers"]
+__all__ = ["ALONE", "turn", "workers"]
 
 config: Any = numba_config  # its settings come from the environment, unseen by type checkers
 WORKQUEUE_TURN = threading.Lock()
 NO_TURN: AbstractContextManager[object] = contextlib.nullcontext()
+ALONE = config.NUMBA_NUM_THREADS == 1  # fixed before Python starts
 orphaned = False  # a forked child whose parent had started numba's threads: they did not come along
 
 
@@ -38,7 +39,7 @@ def workers() -> int:
         ForkError: In a forked child of a process whose worker threads had started. Under GNU OpenMP
             a parallel call would abort the child, elsewhere it would wait for ever.
     """
-    if config.NUMBA_NUM_THREADS == 1:
+    if ALONE:
         return 1
     if orphaned:
         raise ForkError(
