@@ -506,11 +506,12 @@ class TestTraceDiff:
         recorded(folder / "a.json", durations=(100,) * 9)
         recorded(folder / "b.json", durations=(150,) * 9)
         assert cli.main(["trace", "diff", "a.json", "b.json"]) == 0
-        heading, line = capsys.readouterr().out.splitlines()
+        heading, line, meaning = capsys.readouterr().out.splitlines()
         assert heading.split()[:2] == ["name", "calls"]
         words = line.split()
         assert words[:4] == ["imperative", "·", "dot", "9"]
-        assert words[-2:] == ["1.500", "slower"]
+        assert words[-5:] == ["1.500", "1.500", "to", "1.500", "slower"]
+        assert "judges no change" in meaning
         assert "+450 ns" in line
 
     def test_a_trace_with_itself_has_no_change(self, folder, capsys):

@@ -164,7 +164,7 @@ def session(options: argparse.Namespace, asked: AbOptions) -> AbResult:
             result = launch.measure_ab(asked, progress, options.resume)
     except KeyboardInterrupt:
         progress.clear()
-        say(_how_to_go_on(options))
+        say(_how_to_go_on(options, options.resume or ""))
         raise
     finally:
         progress.clear()
@@ -175,18 +175,20 @@ def session(options: argparse.Namespace, asked: AbOptions) -> AbResult:
     write_reports(options, result.comparisons)
     if result.resumable and asked.budget_s is not None:
         twice = 2 * asked.budget_s
-        say(_how_to_go_on(options, f"{twice / 60:g}m" if twice % 60 == 0 else f"{twice:g}s"))
+        budget = f"{twice / 60:g}m" if twice % 60 == 0 else f"{twice:g}s"
+        say(_how_to_go_on(options, result.session, budget))
     return result
 
 
-def _how_to_go_on(options: argparse.Namespace, budget: str = "") -> str:
+def _how_to_go_on(options: argparse.Namespace, name: str, budget: str = "") -> str:
     """The command that takes the session up again.
 
     Args:
         options: of the command that was given.
+        name: the session's id, since others may stay unfinished; empty for the newest.
         budget: what to advise instead of the budget of then; empty to leave it.
     """
-    words = ["--resume"]
+    words = ["--resume", *([name] if name else [])]
     words += ["--budget", budget] if budget else []
     words += [] if options.results is None else ["--results", str(options.results)]
     return f"go on with: {options.prog} {shlex.join(words)}"

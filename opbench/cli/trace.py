@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from pathlib import Path
 
 from opbench.cli.terminal import DONE, FAILED, MISTAKE, Parser, say, show, style
@@ -54,7 +55,8 @@ def _add_check(actions: argparse._SubParsersAction[Parser]) -> None:
         "check",
         help="say whether trace files open in Perfetto and chrome://tracing",
         description="Check trace files against the rules that Perfetto and chrome://tracing share."
-        " Exit code 0: all are fine; 1: a problem was found; 2: a file cannot be read.",
+        " Exit code 0: all are fine, also a continuous dump that was killed between two writes;"
+        " 1: a problem was found; 2: a file cannot be read.",
         epilog=_CHECK,
     )
     action.set_defaults(run=_check, prog=action.prog)
@@ -117,8 +119,9 @@ def _add_diff(actions: argparse._SubParsersAction[Parser]) -> None:
         "diff",
         help="say what grew from one trace to another",
         description="Compare the times in two traces by category and name, the largest change of"
-        " the total first. A trace is one launch: this says where to look, and judges nothing;"
-        " opbench compare and opbench ab do.",
+        " the total first; of names with 5 calls or more in both, with a 95 %% interval for the"
+        " ratio of medians. A trace is one launch: this says where to look, and judges nothing;"
+        " opbench compare and opbench ab do. Exit code 0 whatever differs.",
         epilog=_DIFF,
     )
     action.set_defaults(run=_diff, prog=action.prog)
@@ -143,8 +146,22 @@ def _check(options: argparse.Namespace) -> int:
             show(f"{path}: {problem.where}: {problem.message} [{problem.rule}]")
         if not checked.problems:
             show(f"{path}: fine" + ", but it holds no event" * (not checked.events))
+        if checked.growing:
+            show(f"  {_unfinished(path)}")
         codes.append(FAILED if checked.problems else DONE)
     return max(codes)
+
+
+def _unfinished(path: Path) -> str:
+    """What to know of a continuous dump, and what to do."""
+    from opbench import profiler
+
+    if profiler.being_written(path):
+        return "a continuous dump that a running process is writing"
+    return (
+        "a continuous dump that was never finished: until it is, chrome://tracing nests "
+        f"neighbours less than 1 µs apart; opbench trace repair {shlex.quote(str(path))} does it"
+    )
 
 
 def _repair(options: argparse.Namespace) -> int:

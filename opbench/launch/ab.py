@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from opbench import records
 from opbench.errors import ConfigError
 from opbench.launch import wording
+from opbench.launch.collected import NothingToCompare, usable
 from opbench.launch.controls import Controls
+from opbench.launch.floors import keep_floors, kept_floors
 from opbench.launch.guard import Guard
 from opbench.launch.journal import Journal, clear_stale, locked
-from opbench.launch.launch import LaunchResult, run_launch
-from opbench.launch.launcher import Judges, Launcher, Run, WarmUp, how_it_ended, last_words
+from opbench.launch.launch import run_launch
+from opbench.launch.launcher import Judges, Launcher, Run, WarmUp
 from opbench.launch.machine import machine_facts, on_cpus
 from opbench.launch.plan import AbOptions, Plan, new_plan, resumed_plan
 from opbench.launch.revision import Repository
@@ -26,14 +27,13 @@ from opbench.launch.side import SIDES, Side, SideOptions, make_side
 from opbench.launch.stages import Budget, Progress, Stages, Work
 from opbench.launch.survey import Survey, misplaced
 from opbench.launch.turn import SCREEN
-from opbench.launch.verdicts import Verdicts
+from opbench.launch.verdicts import Group, Verdicts
 
 __all__ = ["AbResult", "measure_ab"]
 
 SESSIONS = "ab"
 """The folder of the sessions, below that of the results."""
 
-_USAGE_ERROR = 4
 # A launch may take this many times what its warm-up took, which compiled as well.
 _PATIENCE, _LEAST_TIMEOUT_S, _FIRST_TIMEOUT_S = 5.0, 60.0, 600.0
 _CONTROLS_S = 0.03  # before each launch
@@ -62,10 +62,6 @@ class AbResult:
             strict: whether an undecided benchmark counts as not judged.
         """
         return int(self.comparisons.exit_code(strict=strict))
-
-
-class NothingToCompare(Exception):  # noqa: N818 - an end of the session, and no error of anybody
-    """The session ends here, for a reason that is no verdict."""
 
 
 def measure_ab(
@@ -137,6 +133,7 @@ class _Session:
             lambda: budget.left_s,
         )
         self.verdicts = Verdicts(journal, self.options.floor)
+        self.verdicts.floors = kept_floors(journal, self.options.floor)
         self.cut_short, self.told = False, ""
         self.notes = list(plan.notes)
         self.startup_s: dict[str, float] = {}
@@ -148,7 +145,7 @@ class _Session:
             selection = self._collected(sides)
             selection, costs = self._warmed_up(sides, selection)
         except NothingToCompare as end:
-            return self._set(str(end))
+            return self._ended(str(end))
         stages = Stages(
             lambda stage, pair, file, side, ids: self.launcher.measure(
                 stage, pair, file, sides[side], ids
@@ -173,22 +170,34 @@ class _Session:
 
     def _until_answered(
         self,
-        wanting: Callable[[], Mapping[int, Work]],
+        wanting: Callable[[], Sequence[Group]],
         measure: Callable[[Work, int], None],
         words: str,
     ) -> None:
         """More pairs for what asks for them, as long as any are measured: the budget may end."""
         while groups := wanting():
             before = len(self.journal.turns)
-            count = sum(len(ids) for work in groups.values() for ids in work.values())
-            told = words.format(wording.counted(count, "benchmark"), min(groups))
+            count = sum(len(ids) for _, work in groups for ids in work.values())
+            told = words.format(wording.counted(count, "benchmark"), groups[0][0])
             if told != self.told:  # what had no room at first is taken up again later
                 self.progress.say(told)
             self.told = told
-            for pairs, work in sorted(groups.items()):
+            for pairs, work in groups:
                 measure(work, pairs)
             if len(self.journal.turns) == before:
                 return
+
+    def _ended(self, why: str) -> records.ComparisonSet:
+        """The end before anything was measured this time: what the journal holds is judged."""
+        self.cut_short = self.cut_short or self.budget.left_s <= 0
+        work = self.verdicts.selection.work
+        pairs = {file: len(self.journal.pairs(SCREEN, file)) for file in work}
+        if not any(pairs.values()):
+            return self._set(why)
+        self.notes.append(why)
+        self.verdicts.refused = frozenset(work)
+        self.verdicts.left_out = tuple(n for n in work if pairs[n] < records.SCREEN_LOOKS[0])
+        return self._set()
 
     def check(self, comparisons: records.ComparisonSet) -> SelfCheck:
         """What equal sides tell of the machine."""
@@ -219,7 +228,7 @@ class _Session:
         threads = "as configured" if options.threads is None else str(options.threads)
         cpus = "all" if options.cpus is None else ",".join(map(str, options.cpus))
         facts = (
-            f"{records.SCREEN_LOOKS[0]}+{records.CONFIRM_LOOKS[0]} pairs",
+            wording.pairs_used(*self.verdicts.pairs()),
             f"floor {options.floor}",
             f"threads {threads}",
             f"cpus {cpus}",
@@ -294,7 +303,7 @@ class _Session:
             if self.options.paths and not places[name]:
                 raise NothingToCompare(f"{name} has none of {', '.join(self.options.paths)}")
             survey, result = self.launcher.collect(side, places[name])
-            surveys[name] = _usable(name, survey, result, self.launcher.allowed_s)
+            surveys[name] = usable(name, survey, result, self.launcher.allowed_s)
             self.startup_s[name] = result.seconds
             self._check_imports(side, surveys[name])
             for where, text in surveys[name].errors:
@@ -313,11 +322,7 @@ class _Session:
         """One uncounted launch of each file on each side; what a pair of it will cost."""
         warm: dict[str, dict[str, WarmUp]] = {}
         for number, (file, ids) in enumerate(selection.work.items()):
-            if self.budget.left_s <= 0:
-                spent = wording.duration(self.budget.spent_s)
-                msg = f"the budget was spent while warming up ({spent}); give more with --budget"
-                self.cut_short = True
-                raise NothingToCompare(msg)
+            self._check_budget()
             warm[file] = {}
             for name, side in sides.items():
                 what = f"warming up {file} {name}"
@@ -326,8 +331,11 @@ class _Session:
                 survey = warm[file][name].survey
                 if survey is not None:
                     self._check_imports(side, survey)
+                if warm[file][name].problem:  # which may be that no time was left for it
+                    self._check_budget()
+            keep_floors(self.journal, self.options.floor, warm[file])
+        self.verdicts.floors = kept_floors(self.journal, self.options.floor)
         costs = {file: self._pair_cost(both) for file, both in warm.items()}
-        self._keep_floors(warm)
         selection = self.verdicts.selection = after_warm_up(selection, warm)
         if not selection.work:
             raise NothingToCompare(wording.no_work(selection))
@@ -343,15 +351,12 @@ class _Session:
         }
         return sum(min(one.seconds, counted[name]) + _CONTROLS_S for name, one in warm.items())
 
-    def _keep_floors(self, warm: Mapping[str, Mapping[str, WarmUp]]) -> None:
-        """What the project says of its own benchmarks: head's word counts, then base's."""
-        floors = records.Floors(self.options.floor)
-        for both in warm.values():
-            head, base = both["head"].floors, both["base"].floors
-            for name in {**base, **head}:
-                with contextlib.suppress(ConfigError):  # a damaged note is none
-                    found = floors.floor_of(name, None, head.get(name), base.get(name))
-                    self.verdicts.floors[name] = found
+    def _check_budget(self) -> None:
+        """End the warming up where no time is left for it."""
+        if self.budget.left_s <= 0:
+            spent = wording.duration(self.budget.spent_s)
+            msg = f"the budget was spent while warming up ({spent}); give more with --budget"
+            raise NothingToCompare(msg)
 
     def _check_imports(self, side: Side, survey: Survey) -> None:
         """End the session if it would measure something else than the checkout."""
@@ -378,17 +383,3 @@ class _Session:
             self.progress.say(
                 f"{len(selection.long)} marked long are left out; name one by its id or give --long"
             )
-
-
-def _usable(name: str, survey: Survey | None, result: LaunchResult, timeout_s: float) -> Survey:
-    """The survey of a side, unless it has none or pytest did not understand the question."""
-    if result.exit_code == _USAGE_ERROR and (survey is None or not survey.items):
-        msg = f"pytest does not understand this on {name}: {last_words(result, 3)}"
-        raise ConfigError(msg)
-    if survey is None:
-        how = how_it_ended(result, timeout_s)
-        raise NothingToCompare(f"{name} could not be collected: {how}\n{last_words(result)}")
-    if "benchmark" not in survey.plugins:
-        msg = f"pytest-benchmark is not loaded on {name}; install it, and do not switch it off"
-        raise ConfigError(msg)
-    return survey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from opbench import records
@@ -70,14 +70,30 @@ class _File:
     name: str
     ids: Sequence[str]
     good: int = 0
-    attempts: int = 0
-    """All pairs of the file in this stage: the number of the next one."""
+    """Pairs in which both sides gave a value of each of them."""
+    tried: set[int] = field(default_factory=set)
+    """Numbers of all pairs of the file in this stage, whatever they were for."""
     for_others: int = 0
     failed_in_a_row: int = 0
 
+    @property
+    def attempts(self) -> int:
+        return len(self.tried)
+
+    @property
+    def next(self) -> int:
+        """The number of the next pair: the first that lacks, so that a lost one is measured."""
+        return next(number for number in range(len(self.tried) + 1) if number not in self.tried)
+
     def finished(self, wanted: int) -> bool:
-        spent = self.attempts - self.for_others >= wanted + SPARE_PAIRS
-        return self.good >= wanted or spent or self.failed_in_a_row >= FAILURES
+        return self.missing(wanted) == 0
+
+    def missing(self, wanted: int) -> int:
+        """How many pairs more it may take until there are so many good ones."""
+        if self.failed_in_a_row >= FAILURES:
+            return 0
+        spare = wanted + SPARE_PAIRS - (self.attempts - self.for_others)
+        return max(0, min(wanted - self.good, spare))
 
 
 class Stages:
@@ -126,11 +142,11 @@ class Stages:
         cannot be judged at all. The first pair of each tells what it really costs, without the
         compiling of its warm-up. What was left out by a wrong estimate gets its chance at the end.
         """
-        possible = [name for name in work if self._fitting([name], pairs)]
+        possible = [name for name in work if self._fitting(work, [name], pairs)]
         self._run(SCREEN, {name: work[name] for name in possible}, pairs, attempts=1)
         waiting = list(work)
         while waiting:
-            batch = self._fitting(waiting, pairs)
+            batch = self._fitting(work, waiting, pairs)
             if not batch:
                 break
             self._run(SCREEN, {name: work[name] for name in batch}, pairs)
@@ -139,14 +155,15 @@ class Stages:
 
     def screen_again(self, work: Work, pairs: int) -> None:
         """Add to the pairs of screening until there are so many, for whole files as ``screen``."""
-        batch = self._fitting(list(work), pairs)
+        batch = self._fitting(work, list(work), pairs)
         self._run(SCREEN, {name: work[name] for name in batch}, pairs)
 
     def confirm(self, work: Work, pairs: int = records.CONFIRM_LOOKS[0]) -> None:
         """Measure the suspects by fresh pairs, file by file, as far as the budget goes.
 
         Args:
-            work: the suspects, of each file those that have equally many fresh pairs.
+            work: the suspects, of each file such as have their values of the very same pairs: a
+                pair counts if it gave a value of all of them.
             pairs: how many each of them is to have in all.
         """
         for name, ids in work.items():
@@ -154,14 +171,14 @@ class Stages:
 
     # inside
 
-    def _fitting(self, names: Sequence[str], pairs: int) -> list[str]:
-        """The files, in their order, for which the budget has room."""
+    def _fitting(self, work: Work, names: Sequence[str], pairs: int) -> list[str]:
+        """The files, in their order, for which the budget has room, or that need none."""
         room = self._budget.left_s - (self._budget.reserve_s if self.keeps_reserve else 0.0)
         batch = []
         for name in names:
-            missing = max(0, pairs - len(self._journal.pairs(SCREEN, name)))
+            missing = self._resumed(SCREEN, name, work[name]).missing(pairs)
             cost = missing * self.pair_cost(name)
-            if cost <= room:
+            if not missing or cost <= room:
                 batch.append(name)
                 room -= cost
             else:
@@ -195,33 +212,34 @@ class Stages:
                 if self.pair_cost(file.name, stage) > self._budget.left_s:
                     self.refused.update(one.name for one in open_files)
                     return
-                for side in order[file.attempts]:
+                number, sides = file.next, {}
+                for side in order[number]:
                     self._tell(stage, done, planned, files, wanted, f"{file.name} {side}")
-                    turn = self._measure(stage, file.attempts, file.name, side, file.ids)
-                    self._journal.add(turn)
+                    sides[side] = self._measure(stage, number, file.name, side, file.ids)
+                    self._journal.add(sides[side])
                     done += 1
-                self._count(stage, file)
+                self._count(file, number, sides)
 
     def _resumed(self, stage: int, name: str, ids: Sequence[str]) -> _File:
         """A file with what the journal knows of it."""
         file = _File(name, ids)
-        for sides in self._journal.pairs(stage, name).values():
+        for number, sides in self._journal.pairs(stage, name).items():
             measured = {one for turn in sides.values() for one in turn.values}
             if measured and measured.isdisjoint(ids):
-                file.attempts += 1
+                file.tried.add(number)
                 file.for_others += 1
             else:
-                self._count(stage, file)
+                self._count(file, number, sides)
         return file
 
-    def _count(self, stage: int, file: _File) -> None:
-        sides = self._journal.pairs(stage, file.name).get(file.attempts, {})
-        file.attempts += 1
-        if sides and not any(turn.problem for turn in sides.values()):
-            file.good += 1
-            file.failed_in_a_row = 0
-        else:
+    def _count(self, file: _File, number: int, sides: Mapping[str, Turn]) -> None:
+        file.tried.add(number)
+        if any(turn.problem for turn in sides.values()):
             file.failed_in_a_row += 1
+            return
+        # One benchmark without a value is no reason to give up the file, and its pair no good one.
+        file.failed_in_a_row = 0
+        file.good += all(one in turn.values for turn in sides.values() for one in file.ids)
 
     def _tell(
         self, stage: int, done: int, planned: int, files: Sequence[_File], wanted: int, what: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from opbench import records
@@ -13,10 +13,13 @@ from opbench.launch.selection import Selection
 from opbench.launch.side import SIDES
 from opbench.launch.turn import CONFIRM, SCREEN, Turn
 
-__all__ = ["BIMODAL_SHARE", "Evidence", "Verdicts"]
+__all__ = ["BIMODAL_SHARE", "Evidence", "Group", "Verdicts"]
 
 BIMODAL_SHARE = 0.25
 """Of the launches of a side, the share from which on a benchmark counts as bimodal."""
+Group = tuple[int, Mapping[str, Sequence[str]]]
+"""How many pairs in all are wanted, and by file the ids that want them."""
+_Wanted = Callable[[Sequence[float], Sequence[float], records.Floor], int]
 _CHANGED = (records.Verdict.REGRESSED, records.Verdict.IMPROVED)
 
 
@@ -25,19 +28,23 @@ class Evidence:
 
     Attributes:
         base, head: by stage, the launches' values, pair by pair.
+        pairs: by stage, the numbers of those pairs.
         bimodal: the larger share of a side's launches that ran at two speeds of their own.
+        missing: by side, the launches without a value, although they were asked for one.
     """
 
     def __init__(self, journal: Journal, file: str, benchmark: str) -> None:
         self.base: dict[int, list[float]] = {SCREEN: [], CONFIRM: []}
         self.head: dict[int, list[float]] = {SCREEN: [], CONFIRM: []}
+        self.pairs: dict[int, tuple[int, ...]] = {SCREEN: (), CONFIRM: ()}
         modes: dict[str, list[bool]] = {side: [] for side in SIDES}
         self.missing: dict[str, int] = dict.fromkeys(SIDES, 0)
         for stage in (SCREEN, CONFIRM):
-            pairs = list(journal.pairs(stage, file).values())
-            if not any(benchmark in turn.values for sides in pairs for turn in sides.values()):
+            pairs = journal.pairs(stage, file)
+            asked = (turn for sides in pairs.values() for turn in sides.values())
+            if not any(benchmark in turn.values for turn in asked):
                 continue  # it was no suspect, so nobody asked for it
-            for sides in pairs:
+            for number, sides in pairs.items():
                 lacking = [side for side in SIDES if benchmark not in sides[side].values]
                 if len(lacking) == len(SIDES):
                     continue  # decided already, so that this pair was for others
@@ -45,6 +52,7 @@ class Evidence:
                     self.missing[side] += 1
                 if lacking:
                     continue
+                self.pairs[stage] += (number,)
                 self.base[stage].append(sides["base"].values[benchmark].quartile)
                 self.head[stage].append(sides["head"].values[benchmark].quartile)
                 for side in SIDES:
@@ -99,39 +107,41 @@ class Verdicts:
                     found.setdefault(file, []).append(name)
         return found
 
-    def to_screen(self) -> dict[int, dict[str, list[str]]]:
-        """What the first pairs have no answer for: how many it is to have, by file."""
-        found: dict[int, dict[str, list[str]]] = {}
-        for file, ids in self.selection.work.items():
-            for name in () if file in self.left_out else ids:
-                evidence = Evidence(self._journal, file, name)
-                base, head = evidence.base[SCREEN], evidence.head[SCREEN]
-                pairs = records.pairs_to_screen(base, head, self._floor_of(name))
-                first = pairs == records.SCREEN_LOOKS[0]
-                if pairs > len(base) and not first and evidence.bimodal < BIMODAL_SHARE:
-                    found.setdefault(pairs, {}).setdefault(file, []).append(name)
-        return found
+    def to_screen(self) -> list[Group]:
+        """What screening has no answer for yet."""
+        work = {file: ids for file, ids in self.selection.work.items() if file not in self.left_out}
+        return self._groups(SCREEN, work, records.pairs_to_screen, records.SCREEN_LOOKS[0])
 
-    def to_confirm(self) -> dict[int, dict[str, list[str]]]:
-        """The suspects without an answer: how many fresh pairs they are to have, by file."""
-        found: dict[int, dict[str, list[str]]] = {}
-        for file, ids in self.suspects().items():
+    def to_confirm(self) -> list[Group]:
+        """The suspects that fresh pairs have no answer for yet."""
+        work = self.suspects()
+        return self._groups(CONFIRM, work, records.pairs_to_confirm, records.CONFIRM_LOOKS[0])
+
+    def _groups(
+        self, stage: int, work: Mapping[str, Sequence[str]], wanted: _Wanted, first: int
+    ) -> list[Group]:
+        """What wants more pairs, the least first; together those that have the same ones.
+
+        Of those with other pairs each would wait for the values that another one lacks.
+        """
+        found: dict[tuple[int, tuple[int, ...]], dict[str, list[str]]] = {}
+        for file, ids in work.items():
             for name in ids:
                 evidence = Evidence(self._journal, file, name)
-                base, head = evidence.base[CONFIRM], evidence.head[CONFIRM]
-                pairs = records.pairs_to_confirm(base, head, self._floor_of(name))
-                # The first fresh pairs may show that two modes were a passing thing.
-                fit = evidence.bimodal < BIMODAL_SHARE or not base
+                base, head = evidence.base[stage], evidence.head[stage]
+                pairs = wanted(base, head, self._floor_of(name))
+                # The first pairs may show that two modes were a passing thing.
+                fit = evidence.bimodal < BIMODAL_SHARE or len(base) < first
                 if pairs > len(base) and fit:
-                    found.setdefault(pairs, {}).setdefault(file, []).append(name)
-        return found
+                    group = found.setdefault((pairs, evidence.pairs[stage]), {})
+                    group.setdefault(file, []).append(name)
+        return [(pairs, group) for (pairs, _), group in sorted(found.items(), key=lambda g: g[0])]
 
     def unfinished(self) -> tuple[str, ...]:
         """What the budget left undecided, in the order of the files: more of it would go on."""
         wanting = {
             name
-            for groups in (self.to_screen(), self.to_confirm())
-            for work in groups.values()
+            for _, work in (*self.to_screen(), *self.to_confirm())
             for file, ids in work.items()
             if file in self.refused
             for name in ids
@@ -140,14 +150,8 @@ class Verdicts:
             name
             for file, ids in self.selection.work.items()
             for name in ids
-            if file in self.left_out
-            or name in wanting
-            or (file in self.refused and self._incomplete(file, name))
+            if file in self.left_out or name in wanting
         )
-
-    def _incomplete(self, file: str, name: str) -> bool:
-        """Whether not even its first pairs are complete."""
-        return Evidence(self._journal, file, name).screened < records.SCREEN_LOOKS[0]
 
     def unconfirmed(self) -> list[str]:
         """Suspects for which the budget had too little room, so that they may be anything."""
@@ -157,6 +161,16 @@ class Verdicts:
             for name in ids
             if self._unconfirmed(Evidence(self._journal, file, name), name)
         ]
+
+    def pairs(self) -> tuple[list[int], list[int]]:
+        """How many pairs there are to screen and to confirm, of each benchmark that has some."""
+        found = [
+            Evidence(self._journal, file, name)
+            for file, ids in self.selection.work.items()
+            for name in ids
+        ]
+        screened, confirmed = [one.screened for one in found], [one.confirmed for one in found]
+        return [n for n in screened if n], [n for n in confirmed if n]
 
     def changed(self) -> dict[str, list[str]]:
         """By file, what is confirmed to differ."""
@@ -177,14 +191,15 @@ class Verdicts:
         ]
         verdict = records.Verdict
         judged += [
-            _without_values(name, verdict.INCOMPARABLE, reason)
+            records.without_values(name, verdict.INCOMPARABLE, reason)
             for name, reason in self.selection.problems.items()
         ]
         judged += [
-            _without_values(name, verdict.ADDED, "only on head") for name in self.selection.added
+            records.without_values(name, verdict.ADDED, "only on head")
+            for name in self.selection.added
         ]
         judged += [
-            _without_values(name, verdict.REMOVED, "only on base")
+            records.without_values(name, verdict.REMOVED, "only on base")
             for name in self.selection.removed
         ]
         return tuple(judged)
@@ -215,9 +230,10 @@ class Verdicts:
 
     def _judged(self, file: str, name: str, moved: str, *, cut: bool) -> records.Comparison:
         evidence = Evidence(self._journal, file, name)
-        if not evidence.screened or file in self.left_out:
+        cut_off = file in self.left_out and evidence.screened < records.LEAST_PAIRS
+        if not evidence.screened or cut_off:
             reason = self._why_unmeasured(file)
-            return _without_values(name, records.Verdict.INCOMPARABLE, reason)
+            return records.without_values(name, records.Verdict.INCOMPARABLE, reason)
         comparison = records.judge_pairs(
             name,
             evidence.all("base"),
@@ -281,21 +297,6 @@ def _lacks(evidence: Evidence) -> list[str]:
         for side, count in evidence.missing.items()
         if count
     ]
-
-
-def _without_values(name: str, verdict: records.Verdict, reason: str) -> records.Comparison:
-    return records.Comparison(
-        id=name,
-        baseline=None,
-        candidate=None,
-        ratio=None,
-        low=None,
-        high=None,
-        verdict=verdict,
-        warnings=(reason,),
-        attributions=(),
-        detectable=None,
-    )
 
 
 def _controls(pairs: Sequence[Mapping[str, Turn]], side: str, control: str) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from opbench import records
@@ -13,7 +13,15 @@ from opbench.launch.selection import Selection
 from opbench.launch.side import Side
 from opbench.launch.survey import Misplaced
 
-__all__ = ["command_line", "counted", "duration", "no_work", "planned", "wrong_place"]
+__all__ = [
+    "command_line",
+    "counted",
+    "duration",
+    "no_work",
+    "pairs_used",
+    "planned",
+    "wrong_place",
+]
 
 
 def counted(number: int, noun: str) -> str:
@@ -31,6 +39,24 @@ def duration(seconds: float) -> str:
     if minutes:
         return f"{minutes} min {left} s" if left else f"{minutes} min"
     return f"{left} s"
+
+
+def pairs_used(screened: Sequence[int], confirmed: Sequence[int]) -> str:
+    """``8 pairs``, ``8 to 24 pairs, 12 to 36 fresh ones``.
+
+    Args:
+        screened: of each benchmark that has some, the pairs of the first stage.
+        confirmed: of each suspect that has some, those of the second stage.
+    """
+    if not screened:
+        return "no pairs"
+    text = "1 pair" if set(screened) == {1} else f"{_span(screened)} pairs"
+    return f"{text}, {_span(confirmed)} fresh ones" if confirmed else text
+
+
+def _span(counts: Sequence[int]) -> str:
+    least, most = min(counts), max(counts)
+    return f"{most}" if least == most else f"{least} to {most}"
 
 
 def no_work(selection: Selection) -> str:

@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 SESSION = pytest.StashKey[Session]()
 MARKER = (
-    "opbench(mode, iterations, begin, end, trace, reference, floor): how the profiler fixture "
+    f"opbench({', '.join(settings.KEYS)}): how the profiler fixture "
     "traces this test, and the smallest change of it that counts; all keywords are optional."
 )
 
@@ -167,7 +167,10 @@ def pytest_terminal_summary(
     try:
         yield
     finally:
-        section.write(terminalreporter, config.stash[SESSION])
+        ours = config.stash[SESSION]
+        # Printing loads the report's room, which a pytest without benchmarks shall not pay for.
+        if ours.rows or ours.autosave or ours.save_problem:
+            section.write(terminalreporter, ours)
 
 
 @pytest.hookimpl(optionalhook=True)

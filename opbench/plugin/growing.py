@@ -8,7 +8,6 @@ the test grows in a file of its own, as the first one's shall not be lost to it.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,6 @@ from opbench.plugin.settings import Settings
 __all__ = ["GrowingTrace"]
 
 ENDING = ".trace.json"
-# Of a stream, which does not give it away.
-THREAD = "opbench continuous dump"
-LONGEST_WAIT_S = 10.0
 
 _GROWING: set[profiler.Stream] = set()
 
@@ -50,7 +46,6 @@ class GrowingTrace:
         self._place = place
         self._period_s = 0.0
         self._stream: profiler.Stream | None = None
-        self._threads: list[threading.Thread] = []
         self._files: list[str] = []
 
     def drawn(self, settings: Settings) -> None:
@@ -67,16 +62,12 @@ class GrowingTrace:
         if path is None:
             return
         if self._files:
-            stem = path.name.removesuffix(ENDING)
-            path = path.with_name(f"{stem}-window{len(self._files) + 1}{ENDING}")
+            path = _of_window(len(self._files) + 1, path)
         self._stream = profiler.Stream(
             profiler.RECORDER, str(path), self._period_s, self._owner, self._metadata
         )
         _GROWING.add(self._stream)
-        others = set(threading.enumerate())
         self._stream.start()
-        started = set(threading.enumerate()) - others
-        self._threads = [thread for thread in started if thread.name == THREAD]
 
     def closed(self) -> None:
         """Nothing to do: `ended` follows, when the file has been told too."""
@@ -103,19 +94,32 @@ class GrowingTrace:
             self.notes.append(f"{trace.spilled if trace else 0} events are lost: {error}")
         finally:
             stream.end()
-            # It is told to end, and on a busy machine would do so in the middle of a timed call.
-            for thread in self._threads:
-                thread.join(LONGEST_WAIT_S)
             _GROWING.discard(stream)
             self._files.append(stream.path)
         return trace
 
     def replaced_by(self, path: Path) -> None:
-        """The whole trace is written; the files that grew hold nothing more."""
+        """The whole trace is written; the files that grew hold nothing more.
+
+        Those of further windows in a run of this test that did not come to its end are as old as
+        the trace that was just replaced, and go too.
+        """
+        whole = path.resolve()
         for file in self._files:
-            if Path(file) != path.resolve():
+            # A stream that could not make its file has its path as it was asked for.
+            if Path(file).resolve() != whole:
                 Path(file).unlink(missing_ok=True)
         self._files = []
+        before, _, after = _of_window("*", path).name.partition("*")
+        for left in path.parent.glob(f"{before}*{after}"):
+            number = left.name.removeprefix(before).removesuffix(after)
+            if number.isdecimal() and not profiler.being_written(left):
+                left.unlink(missing_ok=True)
+
+
+def _of_window(number: int | str, path: Path) -> Path:
+    """Where a further window grows: beside the finished trace's path."""
+    return path.with_name(f"{path.name.removesuffix(ENDING)}-window{number}{ENDING}")
 
 
 def _leave_to_parent() -> None:

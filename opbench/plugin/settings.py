@@ -268,8 +268,7 @@ def resolve(levels: Sequence[Level]) -> Settings:
     end = number("end", iterations)
     given = [chosen[key][1] for key in ("iterations", "begin", "end") if key in chosen]
     source = ", ".join(given) or "the defaults"
-    # The window judges itself; nothing is opened by making one.
-    profiler.IterationWindow(profiler.RECORDER, iterations, begin, end, modes, source=source)
+    profiler.window_bounds(iterations, begin, end, source)
     return Settings(
         modes=int(modes),
         iterations=iterations,

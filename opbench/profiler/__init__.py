@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from opbench.profiler.bounds import window_bounds
 from opbench.profiler.clock import ClockAnchor
 from opbench.profiler.cost import WORKERS, Cost, Overhead, overhead
 from opbench.profiler.events import Lane, Trace, TraceEvent, merge
@@ -152,6 +153,7 @@ __all__ = [
     "summary",
     "traced",
     "verdict",
+    "window_bounds",
     "write",
 ]
 

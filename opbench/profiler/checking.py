@@ -10,12 +10,14 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from opbench.errors import TraceError
 from opbench.profiler.chrome import decode, read_bytes
 from opbench.profiler.foreign import shown
+from opbench.profiler.lines import FACTS, OWN
 from opbench.profiler.rules import EventRules, Problem
 from opbench.profiler.scan import IrregularTextError, Scan
 
@@ -34,10 +36,15 @@ class Checked(NamedTuple):
         problems: in the order of the file; empty for a good one.
         events: how many there are, names of processes and threads not counted. A good trace may
             hold none.
+        growing: whether it is opbench's continuous dump, which nobody has finished (yet). It is a
+            list, as only a list can be torn and still open, and a list has no `displayTimeUnit`:
+            that is no problem of it, though until it is finished chrome://tracing nests
+            neighbours less than 1 µs apart.
     """
 
     problems: list[Problem]
     events: int
+    growing: bool = False
 
 
 def check(trace: Mapping[str, Any] | list[Any] | str | os.PathLike[str]) -> list[Problem]:
@@ -81,27 +88,33 @@ def _file(path: Path) -> Checked:
         found.append(Problem("ascii", "file", "holds characters beyond ASCII that are not escaped"))
     regular = _regular(text)
     if regular is not None:
-        return Checked(found + regular.problems, regular.events)
+        return regular._replace(problems=found + regular.problems)
     constants: list[str] = []
     document, problems = _parse(text, constants)
     judged = Checked([], 0) if document is NOT_PARSED else _document(document)
     if constants and not any(problem.rule == "non-finite" for problem in judged.problems):
         words = ", ".join(sorted(set(constants)))
         problems.append(Problem("non-finite", "file", f"holds {words}, which is no JSON"))
-    return Checked(found + problems + judged.problems, judged.events)
+    return judged._replace(problems=found + problems + judged.problems)
 
 
 def _regular(text: str) -> Checked | None:
     """The verdict on strict JSON, an event at a time; None where the text is something else."""
     scan = Scan(text)
-    rules = EventRules(scan.events())
+    events = scan.events()
     try:
+        first = list(islice(events, 1))
+        rules = EventRules(chain(first, events))
         problems = list(rules.problems())
     except IrregularTextError:
         return None
-    unit = scan.top.get("displayTimeUnit")
-    form = _form(unit, empty_list=not (rules.total or scan.is_object))
-    return Checked(form + problems, rules.seen)
+    growing = not scan.is_object and _ours(first)
+    form = _form(
+        scan.top.get("displayTimeUnit"),
+        empty_list=not (rules.total or scan.is_object),
+        growing=growing,
+    )
+    return Checked(form + problems, rules.seen, growing)
 
 
 def _parse(text: str, constants: list[str]) -> tuple[Any, list[Problem]]:
@@ -184,16 +197,24 @@ def _document(document: Any) -> Checked:
         return Checked([Problem("form", "file", message)], 0)
     rules = EventRules(events)
     problems = list(rules.problems())
-    empty_list = isinstance(document, list) and not document
-    return Checked(_form(unit, empty_list=empty_list) + problems, rules.seen)
+    is_list = isinstance(document, list)
+    growing = is_list and _ours(events)
+    form = _form(unit, empty_list=is_list and not events, growing=growing)
+    return Checked(form + problems, rules.seen, growing)
 
 
-def _form(unit: Any, *, empty_list: bool) -> list[Problem]:
+def _ours(events: list[Any]) -> bool:
+    """Whether a list begins as a continuous dump does."""
+    first = events[0] if events else None
+    return isinstance(first, Mapping) and (first.get("name"), first.get("cat")) == (FACTS, OWN)
+
+
+def _form(unit: Any, *, empty_list: bool, growing: bool) -> list[Problem]:
     """What is wrong around the events."""
     found = []
     if empty_list:
         found.append(Problem("empty", "file", "an empty list, which Perfetto takes for no trace"))
-    if unit != "ns":
+    if unit != "ns" and not growing:
         message = (
             f"displayTimeUnit is {'absent' if unit is None else shown(unit)} and not 'ns': "
             "chrome://tracing then nests neighbours less than 1 µs apart"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from opbench.profiler.events import Trace
 
-__all__ = ["WORKERS", "Cost", "Counts", "Overhead", "counted", "overhead", "taken_out"]
+__all__ = ["WORKERS", "Cost", "Counts", "Overhead", "counted", "joined", "overhead", "taken_out"]
 
 WORKERS = "numba workers"  # the group of lanes that the workers of parallel kernels stand in
 MOST = 0.01  # of the window: from here on the recording disturbs what it records
@@ -86,6 +87,22 @@ class Overhead(NamedTuple):
             f"recording {self.events} events{workers} took about {spent:.3g} ms, {self.share:.2%} "
             f"of the window (an empty span {self.span_ns:.0f} ns)"
         )
+
+
+def joined(costs: Iterable[Cost | None]) -> Cost | None:
+    """One cost of several windows of a process; None where nobody timed any record.
+
+    Each price is the first one that was timed: a window without workers states none for theirs,
+    and shall not hide that of a later one.
+    """
+    whole: Cost | None = None
+    for cost in costs:
+        if whole is not None and cost is not None:
+            timed = {name: ns for name, ns in whole._asdict().items() if ns is not None}
+            whole = cost._replace(**timed)
+        else:
+            whole = whole or cost
+    return whole
 
 
 def taken_out(cost: Cost | None, counts: Counts, recorded_ns: int) -> Overhead | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from opbench.profiler.events import Trace
-from opbench.profiler.rows import AggregateStat, aggregate
+from opbench.profiler.rows import AggregateStat, rows_of, times_by
+from opbench.profiler.tally import Key, tally_of
 
 __all__ = ["Difference", "differences"]
 
@@ -23,6 +25,8 @@ class Difference(NamedTuple):
         shape: shapes and dtype when grouped by shape, else empty.
         before: its row in the first trace; None if it is not there.
         after: its row in the second.
+        before_ns: the duration of each call in the first trace.
+        after_ns: likewise in the second.
     """
 
     category: str
@@ -30,6 +34,13 @@ class Difference(NamedTuple):
     shape: str
     before: AggregateStat | None
     after: AggregateStat | None
+    before_ns: Sequence[int] = ()
+    after_ns: Sequence[int] = ()
+
+    @property
+    def comparable(self) -> bool:
+        """Whether both traces hold calls enough to tell a spread."""
+        return min(len(self.before_ns), len(self.after_ns)) >= FEWEST
 
     @property
     def growth_ns(self) -> int:
@@ -55,7 +66,7 @@ class Difference(NamedTuple):
         """
         if self.before is None or self.after is None:
             return "added" if self.before is None else "removed"
-        if min(self.before.count, self.after.count) < FEWEST:
+        if not self.comparable:
             return "unclear"
         apart = self.after.median - self.before.median
         if abs(apart) <= 3 * math.hypot(_wander(self.before), _wander(self.after)):
@@ -74,17 +85,29 @@ def differences(before: Trace, after: Trace, by: str = "operator") -> list[Diffe
     Raises:
         ConfigError: another grouping.
     """
-    rows = [
+    tallies = [tally_of(before), tally_of(after)]
+    first, second = (
         {
-            (row.category, row.name, row.shape, row.thread): row
-            for row in aggregate(trace, by)
+            Key(row.category, row.name, row.shape, row.thread): row
+            for row in rows_of(tally, by)
             if row.is_time
         }
-        for trace in (before, after)
+        for tally in tallies
+    )
+    calls = [
+        {key: times.durations for key, times in times_by(tally, by).items()} for tally in tallies
     ]
     found = [
-        Difference(key[0], key[1], key[2], rows[0].get(key), rows[1].get(key))
-        for key in rows[0].keys() | rows[1].keys()
+        Difference(
+            key.category,
+            key.name,
+            key.shape,
+            first.get(key),
+            second.get(key),
+            calls[0].get(key, ()),
+            calls[1].get(key, ()),
+        )
+        for key in first.keys() | second.keys()
     ]
     return sorted(found, key=lambda row: (-abs(row.growth_ns), row.category, row.name, row.shape))
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from opbench.errors import TraceError
 from opbench.profiler.clock import ClockAnchor
-from opbench.profiler.cost import Cost
+from opbench.profiler.cost import Cost, joined
 from opbench.profiler.modes import Mode
 
 __all__ = ["Lane", "Trace", "TraceEvent", "join_names", "merge"]
@@ -138,7 +138,7 @@ def merge(traces: Iterable[Trace]) -> Trace:
         metadata=metadata,
         pauses=tuple(pause for trace in ordered for pause in trace.pauses),
         spilled=sum(trace.spilled for trace in ordered),
-        cost=next((trace.cost for trace in ordered if trace.cost is not None), None),
+        cost=joined(trace.cost for trace in ordered),
     )
 
 

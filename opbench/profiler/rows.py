@@ -26,6 +26,7 @@ __all__ = [
     "operator_totals",
     "rows_of",
     "sort_rows",
+    "times_by",
 ]
 
 GROUPINGS = ("operator", "shape", "thread")
@@ -162,14 +163,24 @@ def aggregate(trace: Trace, by: str = "operator") -> list[AggregateStat]:
 
 def rows_of(tally: Tally, by: str = "operator") -> list[AggregateStat]:
     """What `aggregate` returns, of a tally."""
+    times = times_by(tally, by)
+    rows = [_time_row(key, found, tally.recorded_ns) for key, found in times.items()]
+    rows += [_counter_row(key, held) for key, held in tally.counters.items()]
+    return sort_rows(rows)
+
+
+def times_by(tally: Tally, by: str) -> dict[Key, Times]:
+    """The slices behind each row of times.
+
+    Raises:
+        ConfigError: another grouping.
+    """
     if by not in GROUPINGS:
         raise ConfigError(f"unknown grouping by={by!r}{nearest(str(by), GROUPINGS)}")
     times: dict[Key, Times] = {}
     for key, found in tally.times.items():
         times.setdefault(_grouped(key, by), Times()).add(found)
-    rows = [_time_row(key, found, tally.recorded_ns) for key, found in times.items()]
-    rows += [_counter_row(key, held) for key, held in tally.counters.items()]
-    return sort_rows(rows)
+    return times
 
 
 def _grouped(key: Key, by: str) -> Key:

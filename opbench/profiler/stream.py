@@ -38,6 +38,11 @@ __all__ = ["Stream"]
 BATCH = 4096
 # How often the buffer is looked at: a full one is emptied before its time.
 LOOK_S = 0.25
+THREAD = "opbench continuous dump"
+# Told to end, the thread has nothing left to do but wake up. Only where the caller is a signal
+# handler that came while its thread held a lock of the recorder can it not do so, and then waiting
+# for ever would be a deadlock.
+LONGEST_WAIT_S = 5.0
 
 
 class Stream:
@@ -70,8 +75,10 @@ class Stream:
         self._owner = owner
         self._metadata = dict(metadata or {})
         self._lock = threading.RLock()  # re-entrant for signal handlers, which find it busy
+        self._depth = 0  # how many frames of the thread that holds the lock hold it
         self._busy = False
         self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
         self._file: StreamFile | None = None
         self._lines = EventLines(0)
         self._origin = 0
@@ -85,7 +92,8 @@ class Stream:
         """Make the file and begin to fill it."""
         self.flush()
         self._recorder.add_listener(self)
-        threading.Thread(target=self._keep, name="opbench continuous dump", daemon=True).start()
+        self._thread = threading.Thread(target=self._keep, name=THREAD, daemon=True)
+        self._thread.start()
 
     def flush(self) -> str:
         """Write everything that was recorded until now.
@@ -96,7 +104,7 @@ class Stream:
         Returns:
             Why it could not be written; empty when all is in the file.
         """
-        with self._lock:
+        with self._held():
             if self._busy:
                 return ""
             self._busy = True
@@ -119,7 +127,7 @@ class Stream:
         Raises:
             TraceWriteError: the file could not be written; the stream goes on.
         """
-        with self._lock:
+        with self._held():
             trace = trace.with_metadata({**self._metadata, **trace.metadata})
             busy, self._busy = self._busy, True
             try:
@@ -132,8 +140,13 @@ class Stream:
             self.end()
 
     def end(self) -> None:
-        """Write no more; the file stays as it is. Harmless the second time."""
-        with self._lock:
+        """Write no more; the file stays as it is. Harmless the second time.
+
+        When it returns the writing thread is gone, so that nothing of it runs beside what is timed
+        next. In a signal handler that came into the middle of a flush or `finish`, which holds what
+        the thread waits for, it is gone when those return.
+        """
+        with self._held():
             self._recorder.remove_listener(self)
             self._ended.set()
             if self._file is not None:
@@ -141,8 +154,10 @@ class Stream:
             self._file = None
 
     def abandon(self) -> None:
-        """In a forked child: the file is the parent's, and so may be the lock."""
-        self._lock = threading.RLock()
+        """In a forked child: the file is the parent's, and so may be the locks; the thread is."""
+        self._lock, self._depth = threading.RLock(), 0
+        self._ended = threading.Event()
+        self._thread = None
         self.end()
 
     # as a listener of the recorder
@@ -152,7 +167,7 @@ class Stream:
 
     def closed(self) -> None:
         """The window's last events, before the recorder forgets them."""
-        with self._lock:
+        with self._held():
             self.flush()
             last = self._recorder.unsent(0)
             if last is None or last.owner != self._owner:
@@ -167,6 +182,21 @@ class Stream:
 
     def resumed(self) -> None:
         """Nothing to do: the next period shows it."""
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        """Hold the lock, and after the last of an ended stream's frames see its thread off."""
+        with self._lock:
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                over = not self._depth and self._ended.is_set()
+        thread = self._thread
+        if over and thread is not None and thread is not threading.current_thread():
+            thread.join(LONGEST_WAIT_S)
+            self._thread = None
 
     def _keep(self) -> None:
         due = time.monotonic() + self._period_s

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from opbench.profiler.cost import Cost, Counts, Overhead, counted, taken_out
+from opbench.profiler.cost import Cost, Counts, Overhead, counted, joined, taken_out
 from opbench.profiler.events import Trace, TraceEvent
 
 __all__ = ["OPERATOR_CATEGORIES", "Held", "Key", "Tally", "Times", "operator_name", "tally_of"]
@@ -142,7 +142,7 @@ class Tally:
         for key, held in other.counters.items():
             self.counters.setdefault(key, Held()).add(held)
         self._count(other, 1)
-        self.cost = self.cost or other.cost
+        self.cost = joined((self.cost, other.cost))
 
     def subtract(self, other: Tally) -> None:
         """Take away what another counted of the same windows, at an earlier time."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from operator import index
 from types import TracebackType
 
 from opbench.errors import WindowError
+from opbench.profiler.bounds import window_bounds
 from opbench.profiler.doors import WINDOWS
 from opbench.profiler.events import Trace
 from opbench.profiler.modes import Mode, parse_modes
@@ -139,9 +139,7 @@ class IterationWindow:
             WindowError: the window is negative, reversed, empty or beyond the iterations.
             ConfigError: an unknown mode.
         """
-        self.iterations, self.begin, self.end = _checked(
-            iterations, begin, iterations if end is None else end, source
-        )
+        self.iterations, self.begin, self.end = window_bounds(iterations, begin, end, source)
         self.trace: Trace | None = None
         self._recorder = recorder
         self._modes = parse_modes(modes, source)
@@ -231,21 +229,3 @@ class IterationWindow:
             self._close_recorder()
         elif self._steps.open and self._recorder.recording:
             self._recorder.pause()
-
-
-def _checked(iterations: int, begin: int, end: int, source: str) -> tuple[int, int, int]:
-    place = f" ({source})" if source else ""
-    for name, value in (("iterations", iterations), ("begin", begin), ("end", end)):
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise WindowError(f"{name}{place} must be a whole number, not {value!r}")
-    iterations, begin, end = index(iterations), index(begin), index(end)
-    if iterations < 1:
-        raise WindowError(
-            f"iterations{place} must be at least 1, not {iterations} (begin {begin}, end {end})"
-        )
-    if not 0 <= begin < end <= iterations:
-        raise WindowError(
-            f"the window{place} is impossible: begin {begin}, end {end}, iterations {iterations}; "
-            "it must hold that 0 <= begin < end <= iterations"
-        )
-    return iterations, begin, end

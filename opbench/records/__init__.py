@@ -21,6 +21,7 @@ from opbench.records.history_steps import LEAST_RECORDS, LEAST_STEP_LAUNCHES, St
 from opbench.records.launches import Launch, read_run
 from opbench.records.pairs import (
     CONFIRM_LOOKS,
+    LEAST_PAIRS,
     SCREEN_LOOKS,
     PairEstimate,
     confirm,
@@ -48,7 +49,7 @@ from opbench.records.statistics import (
 )
 from opbench.records.store import new_launch_id, opbench_block, runs, save_run
 from opbench.records.stored import LEAST_LAUNCHES, TRIPWIRE, Judged, judge_values
-from opbench.records.summary import bimodal, launch_value, summary_of
+from opbench.records.summary import bimodal, launch_value, summary_of, without_values
 from opbench.records.tripwire import Tripwires, Wire, live_record, tripwires
 from opbench.records.verdict import Attribution, Comparison, ComparisonSet, Summary, Verdict
 
@@ -58,6 +59,7 @@ __all__ = [
     "FACTS",
     "INDEX_NAME",
     "LEAST_LAUNCHES",
+    "LEAST_PAIRS",
     "LEAST_RECORDS",
     "LEAST_STEP_LAUNCHES",
     "SCREEN_LOOKS",
@@ -135,4 +137,5 @@ __all__ = [
     "summary_of",
     "superiority",
     "tripwires",
+    "without_values",
 ]

@@ -6,8 +6,9 @@ extreme; its interval assumes nothing about the shape of the noise.
 
 Either stage looks at its pairs at fixed numbers of them, and asks for more until it has an answer.
 Looking often makes chance win more often, so all looks of the second stage share one promise: of
-unchanged code at most 5 % would be confirmed by it alone, whatever the noise, and also where a
-session ends in between and goes on.
+unchanged code at most 5 % would be confirmed by it alone, whatever the shape of the noise, and also
+where a session ends in between and goes on. It holds for pairs that are independent of each other;
+taking turns is what makes them nearly so on a machine whose speed drifts.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from opbench.records.statistics import (
     median_log_ratio,
     sign_interval,
 )
-from opbench.records.summary import open_yet
+from opbench.records.summary import open_yet, without_values
 from opbench.records.verdict import Comparison, Verdict
 
 __all__ = [
@@ -197,7 +198,7 @@ def judge_pairs(
         raise ValueError(msg)
     if not base_values:
         reason = "no pair of launches in which both sides gave a value"
-        return Comparison(name, None, None, None, None, None, Verdict.INCONCLUSIVE, (reason,))
+        return without_values(name, Verdict.INCONCLUSIVE, reason)
     comparison = open_yet(name, base_values, head_values)
     if comparison.warnings:
         return comparison

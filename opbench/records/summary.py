@@ -9,7 +9,16 @@ from itertools import pairwise
 from opbench.records.statistics import lower_quartile, median, quantile, sign_interval, spread
 from opbench.records.verdict import Comparison, Summary, Verdict
 
-__all__ = ["bimodal", "launch_value", "open_yet", "steady", "steady_rounds", "summary_of", "tick"]
+__all__ = [
+    "bimodal",
+    "launch_value",
+    "open_yet",
+    "steady",
+    "steady_rounds",
+    "summary_of",
+    "tick",
+    "without_values",
+]
 
 CONFIDENCE = 0.95
 # A launch's first rounds still warm caches and branch predictors.
@@ -76,6 +85,20 @@ def open_yet(name: str, baseline: Sequence[float], candidate: Sequence[float]) -
         high=None,
         verdict=Verdict.INCONCLUSIVE,
         warnings=(reason,) if min(*baseline, *candidate) <= 0 else (),
+    )
+
+
+def without_values(name: str, verdict: Verdict, reason: str) -> Comparison:
+    """A benchmark of which there is nothing to compare, and why."""
+    return Comparison(
+        id=name,
+        baseline=None,
+        candidate=None,
+        ratio=None,
+        low=None,
+        high=None,
+        verdict=verdict,
+        warnings=(reason,),
     )
 
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opbench.errors import nearest
+from opbench.errors import ConfigError, nearest
 from opbench.operators import Operator, get, names
 
 __all__ = ["finder"]
@@ -25,10 +25,13 @@ def finder(
     function = functools.lru_cache(maxsize=256)(applied)
 
     def find(name: str) -> Any:
-        if name not in names():
+        # Each use of an operator of a user comes by here: one look-up, no list of all names.
+        try:
+            operator = get(name)
+        except ConfigError:
             hint = "" if name.startswith("_") else nearest(name, known())
-            raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
-        return function(get(name))
+            raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}") from None
+        return function(operator)
 
     def known() -> list[str]:
         return sorted({*own, *names()})

@@ -10,7 +10,8 @@ import pytest
 from opbench import kernels
 from opbench.errors import AliasError, ReadOnlyError, ShapeError
 from opbench.kernels.dot import door, loops, machine, microkernel
-from opbench.kernels.dot.family import Family
+from opbench.kernels.dot.family import Family, not_loaded
+from opbench.kernels.dot.small import DONE
 
 FLOATS = ("float32", "float64")
 INTEGERS = ("int32", "int64")
@@ -247,6 +248,36 @@ def test_the_same_bits_from_the_small_kernel(name):
 
 
 @pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("strided", ["a", "b", "both"])
+def test_one_by_one_has_the_same_bits_from_the_small_kernel_in_any_layout(name, strided):
+    a, b = uniform((1, 300), name), uniform((300, 1), name, 1)
+    a = uniform((3, 600), name)[1:2, ::2] if strided != "b" else a
+    b = uniform((300, 5), name, 1)[:, 2:3] if strided != "a" else b
+    family = door.FAMILIES[np.dtype(name)]
+    family.load_small(2, 2)
+    expected, out = np.empty((1, 1), name), np.empty((1, 1), name)
+    door.compute(Family(np.dtype(name)), a, b, expected)
+    assert family.small[2][2](a, b, out, door.FACTS_AT) == DONE
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_equal_rows_have_equal_sums_down_to_the_sign_of_zero(name):
+    tiny = np.finfo(name).tiny
+    lanes = 64 // np.dtype(name).itemsize
+    for k in (1, lanes // 4, lanes // 2, lanes):
+        y = kernels.dot(np.full((9, k), -tiny, name), np.full(k, tiny, name))
+        assert len(set(np.signbit(y))) == 1
+
+
+def test_a_product_with_a_column_loads_the_small_kernel_itself():
+    for m, n in ((5, 1), (1, 5)):
+        door.FAMILIES[np.dtype("int32")].small[2][2] = not_loaded
+        kernels.dot(np.ones((m, 7), "int32"), np.ones((7, n), "int32"))
+        assert door.FAMILIES[np.dtype("int32")].small[2][2] is not not_loaded
+
+
+@pytest.mark.parametrize("name", FLOATS)
 @pytest.mark.parametrize(
     ("m", "k", "n"), [(5, 100, 1), (1, 100, 5), (1, 100, 1), (40, 333, 1), (1, 4000, 9)]
 )
@@ -284,7 +315,7 @@ def test_the_same_bits_from_an_operand_whose_columns_crowd_one_cache_set(name, p
     rows = 4096 // np.dtype(name).itemsize
     a = uniform((150, rows), name).T[:137]
     b = uniform((150, 90), name, 1)
-    assert loops.crowded(a, 90)
+    assert loops.far_apart(a, 90)
     dot = blocked(name, parallel=parallel)
     np.testing.assert_array_equal(dot(a, b), dot(np.ascontiguousarray(a), b))
 

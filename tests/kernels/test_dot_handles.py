@@ -38,7 +38,7 @@ def is_plain():
     """Whether an object is a matrix of no subclass."""
 
     def ask(a, ndarray):
-        return handles.plain(a, ndarray)
+        return handles.is_plain(a, ndarray)
 
     return compiled(ask, MATRIX, types.int64)
 

@@ -225,3 +225,36 @@ def test_an_out_whose_elements_overlap_is_refused(strides):
     out = np.lib.stride_tricks.as_strided(base, (3, 3), strides)
     with pytest.raises(AliasError, match="share memory with each other"):
         kernels.dot(matrix(), matrix(), out=out)
+
+
+class Lazy:
+    """What looks like a matrix and is none: a table on disk, or one of zeros."""
+
+    dtype, ndim = np.dtype("float64"), 2
+
+    def __init__(self, side):
+        self.shape = side, side
+
+    def __len__(self):
+        return self.shape[0]
+
+
+class Broken:
+    """An object whose attributes cannot be asked for."""
+
+    @property
+    def dtype(self):
+        raise RuntimeError("closed")
+
+
+@pytest.mark.parametrize("thing", [Lazy(3), Lazy(10**7), Broken(), type("", (), {"dtype": []})()])
+def test_what_only_looks_like_an_array_is_refused_and_nothing_is_allocated_for_it(thing):
+    a = matrix(dtype="float64")
+    for x, y in ((a, thing), (thing, a), (thing, thing)):
+        with pytest.raises(DTypeError, match="dot takes NumPy arrays"):
+            kernels.dot(x, y)
+
+
+def test_a_result_that_no_memory_could_hold_does_not_hide_what_is_wrong():
+    with pytest.raises(ShapeError, match=r"\(1\) must equal"):
+        kernels.dot(np.ones((10**7, 1)), np.ones((2, 10**7)))

@@ -694,6 +694,99 @@ def test_a_confirmed_change_that_no_time_was_left_to_explain_is_explained_later(
     assert not second.resumable
 
 
+CONFIRMED = {"t.py::x": 1e-3, "t.py::y": 2e-3}
+
+
+def confirmed_and_unfinished(measured):
+    """A session that has confirmed x and has no time to profile it; y is slower by 20 % as well."""
+    # 20 s to the end of screening, 24 to confirm; two more for the launches that tell why.
+    head = {name: 1.2 * seconds for name, seconds in CONFIRMED.items()}
+    first = measured(CONFIRMED, head, budget_s=45.0)
+    assert verdicts(first)["t.py::x"] == Verdict.REGRESSED
+    assert first.resumable
+    return first
+
+
+# 2 s to collect, 2 to warm up: the budget ends before, within, or after warming up.
+@pytest.mark.parametrize("budget_s", [2.0, 2.5, 3.0, 4.0])
+def test_a_resume_that_ends_while_warming_up_keeps_what_is_decided(measured, fake, budget_s):
+    first = confirmed_and_unfinished(measured)
+    began = fake.now
+    # As a launch is ended that has no time left.
+    fake.instead = lambda side, counted, ids: (
+        fake.result(-9, timed_out=True) if ids and fake.now - began > budget_s else None
+    )
+    second = measured(None, resume=first.session, budget_s=budget_s)
+    assert verdicts(second) == verdicts(first)
+    assert second.exit_code() == 1
+    assert (second.resumable, second.comparisons.unfinished) == (True, ())
+    spent = any("spent while warming up" in line for line in second.comparisons.context)
+    assert spent == (budget_s < 4.0)
+    fake.instead = lambda side, counted, ids: None
+    assert not measured(None, resume=first.session).resumable
+
+
+def test_a_resume_that_cannot_ask_for_floors_judges_by_those_of_then(measured, fake):
+    entry = fake._entry
+
+    def with_floor(side, name, seconds):
+        made = entry(side, name, seconds)
+        if name == "t.py::y" and side == "head":
+            made["extra_info"] = {"opbench": {"floor": {"relative": 0.3}}}
+        return made
+
+    fake._entry = with_floor
+    first = confirmed_and_unfinished(measured)
+    assert verdicts(first)["t.py::y"] == Verdict.UNCHANGED
+    second = measured(None, resume=first.session, budget_s=2.0)
+    assert verdicts(second) == verdicts(first)
+
+
+def test_what_a_resume_has_no_time_for_is_named_and_what_is_measured_is_judged(measured, fake):
+    fake.slow = {"u.py": 20.0}
+    first = measured(EQUAL, EQUAL, budget_s=126.0)
+    assert first.comparisons.unfinished == ("u.py::z",)
+    second = measured(None, resume=first.session, budget_s=2.0)
+    assert verdicts(second) == verdicts(first)
+    assert second.comparisons.unfinished == ("u.py::z",)
+    assert second.exit_code() == 0
+
+
+def test_what_is_open_yet_stays_named_where_a_resume_has_no_time(measured, fake):
+    measured(EQUAL)
+    noisy(fake, 0.12)
+    first = measured(None, budget_s=50.0)
+    second = measured(None, resume=first.session, budget_s=2.0)
+    assert second.comparisons.unfinished == first.comparisons.unfinished == ("t.py::y",)
+    told = by_id(second)["t.py::y"].warnings
+    assert "the budget ended before it was decided; give more with --budget" in told
+
+
+@pytest.mark.parametrize("stage", ["screening", "confirming"])
+def test_a_value_that_one_launch_did_not_give_is_measured_again(measured, fake, stage):
+    entry = fake._entry
+    count = iter(range(1000))
+    lost = 5 if stage == "screening" else 8 + 5  # the launch that warms up is number 0
+    fake._entry = lambda side, name, seconds: (
+        {}
+        if name == "t.py::y" and side == "head" and next(count) == lost
+        else entry(side, name, seconds)
+    )
+    result = measured(CONFIRMED, {"t.py::x": 1.2e-3, "t.py::y": 2.4e-3})
+    assert verdicts(result) == dict.fromkeys(CONFIRMED, Verdict.REGRESSED)
+    assert by_id(result)["t.py::y"].baseline.n == 8 + 12
+    assert not result.resumable
+
+
+def test_a_report_tells_the_pairs_that_were_used(measured, fake):
+    facts = lambda result: result.comparisons.context[0].split("   ")[0]  # noqa: E731 - short
+    assert facts(measured(EQUAL)) == "8 pairs"
+    fake.launches.clear()
+    noisy(fake, 0.08, seed=3)
+    told = facts(measured(None, EQUAL | {"t.py::y": 2.24e-3}))
+    assert told == "8 to 16 pairs, 36 fresh ones"
+
+
 # interruption
 
 

@@ -159,16 +159,17 @@ def test_a_session_that_was_interrupted_says_how_to_go_on(asked, monkeypatch, ca
     assert main(["self-check", "--results", "my out"]) == 130
     assert "go on with: opbench self-check --resume --results 'my out'\n" in capsys.readouterr().err
     assert main(["self-check", "--resume", "x-1"]) == 130
+    assert "go on with: opbench self-check --resume x-1\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "go on with: opbench ab --resume --budget 20m\n"),
-        (["--budget", "50s"], "go on with: opbench ab --resume --budget 100s\n"),
+        ([], "go on with: opbench ab --resume a-session --budget 20m\n"),
+        (["--budget", "50s"], "go on with: opbench ab --resume a-session --budget 100s\n"),
         (
             ["--budget", "90s", "--results", "my out"],
-            "go on with: opbench ab --resume --budget 3m --results 'my out'\n",
+            "go on with: opbench ab --resume a-session --budget 3m --results 'my out'\n",
         ),
     ],
 )
@@ -178,8 +179,8 @@ def test_a_spent_budget_ends_with_the_command_that_goes_on(asked, capsys, words,
     asked.resumable = True
     assert main(["ab", "--base", "x", *words]) == 0
     assert capsys.readouterr().err == told
-    assert main(["ab", *told.split("opbench ab ")[1].split("'")[0].split()[:3]]) == 0
-    assert asked.resume == ""
+    assert main(["ab", *told.split("opbench ab ")[1].split("'")[0].split()[:4]]) == 0
+    assert asked.resume == "a-session"
     assert asked.options.budget_s == 2 * {"50s": 50, "90s": 90}.get("".join(words[1:2]), 600)
 
 

@@ -68,6 +68,44 @@ def test_a_damaged_line_of_a_session_costs_that_launch_alone(tmp_path, text):
     assert [one.side for one in Journal.unfinished(tmp_path).turns] == ["base", "head"]
 
 
+@pytest.mark.parametrize("text", ["", "{", '{"stage": 1}', "\x00\x01"])
+def test_a_launch_that_a_damaged_line_lost_is_measured_again(tmp_path, progress, text):
+    """Both launches of its pair are, so that they lie seconds apart; no other pair is touched."""
+    from opbench.launch.journal import Journal
+    from opbench.launch.schedule import turns
+    from opbench.launch.stages import Budget, Stages
+    from opbench.launch.turn import SCREEN, Turn, Value
+
+    def measured(pair, side, seconds):
+        return Turn(SCREEN, pair, "a", side, 1.0, {"a::t": Value(*[seconds] * 3, 22, False)})
+
+    order = turns(8, 5 + SCREEN)
+    journal = Journal.create(tmp_path, "one", {})
+    for pair, sides in enumerate(order):
+        for side in sides:
+            journal.add(measured(pair, side, 1.0 + pair))
+    path = journal.folder / "turns.jsonl"
+    lines = path.read_text().splitlines()
+    lines[2 * 3 + 1] = text
+    path.write_text("\n".join(lines) + "\n")
+
+    again = []
+
+    def measure(stage, pair, file, side, ids):
+        again.append((pair, side))
+        return measured(pair, side, 99.0)
+
+    found = Journal.unfinished(tmp_path)
+    stages = Stages(measure, found, Budget(None), progress, 5, {})
+    assert stages.screen({"a": ["a::t"]}, pairs=8) == ()
+    assert again == [(3, side) for side in order[3]]
+    values = [
+        {turn.values["a::t"].quartile for turn in sides.values()}
+        for sides in found.pairs(SCREEN, "a").values()
+    ]
+    assert values == [{1.0}, {2.0}, {3.0}, {99.0}, {5.0}, {6.0}, {7.0}, {8.0}]
+
+
 def test_a_report_of_an_earlier_session_is_not_taken_for_a_session(inside, capsys):
     folder = inside.folder / "results" / "ab" / "x"
     folder.mkdir(parents=True)

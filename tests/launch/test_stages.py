@@ -11,10 +11,10 @@ from opbench.launch.turn import CONFIRM, SCREEN, Turn, Value
 class Machine:
     """Measures nothing, keeps the order, and moves a clock by the seconds of each file."""
 
-    def __init__(self, journal, seconds=None, problems=()):
+    def __init__(self, journal, seconds=None, problems=(), lacking=lambda pair, side, name: False):
         self.journal, self.order, self.now = journal, [], 0.0
         self.seconds = seconds or {}
-        self.problems = set(problems)
+        self.problems, self.lacking = set(problems), lacking
 
     def clock(self):
         return self.now
@@ -27,7 +27,8 @@ class Machine:
             "crashed" if (file, pair) in self.problems or (file, None) in self.problems else ""
         )
         value = Value(1.0, 1.0, 1.0, 22, bimodal=False)
-        values = {} if problem else dict.fromkeys(ids, value)
+        given = [name for name in ids if not self.lacking(pair, side, name)]
+        values = {} if problem else dict.fromkeys(given, value)
         return Turn(stage, pair, file, side, seconds, values, problem)
 
 
@@ -166,6 +167,43 @@ def test_failures_now_and_then_do_not_go_on_for_ever(journal, progress):
     machine = Machine(journal, problems=[("a", 0), ("a", 2), ("a", 4)])
     stages(machine, progress).screen({"a": ["a"]}, pairs=4)
     assert len(machine.order) == 2 * (4 + 2)
+
+
+def test_a_file_with_all_its_pairs_needs_no_room(journal, progress):
+    """A session that goes on may have overdrawn its budget by warming up; a is measured."""
+    stages(Machine(journal), progress).screen({"a": ["a::t"]}, pairs=8)
+    machine = Machine(journal)
+    session = stages(machine, progress, budget_s=1.0)
+    machine.now = 2.0
+    assert session.screen({"a": ["a::t"], "b": ["b::t"]}, pairs=8) == ("b",)
+    assert (machine.order, session.refused) == ([], {"b"})
+
+
+def test_a_pair_without_a_value_of_each_benchmark_is_replaced(journal, progress):
+    machine = Machine(journal, lacking=lambda *turn: turn == (3, "head", "a::u"))
+    stages(machine, progress).screen({"a": ["a::t", "a::u"], "b": ["b::t"]}, pairs=8)
+    assert [len(journal.pairs(SCREEN, name)) for name in "ab"] == [9, 8]
+
+
+def test_a_benchmark_that_never_gives_a_value_costs_two_pairs_and_not_its_file(journal, progress):
+    machine = Machine(journal, lacking=lambda pair, side, name: name == "a::u")
+    stages(machine, progress).screen({"a": ["a::t", "a::u"]}, pairs=8)
+    assert len(journal.pairs(SCREEN, "a")) == 8 + 2
+    again = Machine(journal)
+    stages(again, progress).screen({"a": ["a::t", "a::u"]}, pairs=8)
+    assert again.order == []
+
+
+def test_one_of_two_suspects_that_lacks_a_value_gets_a_pair_of_its_own(journal, progress):
+    stages(Machine(journal), progress).confirm({"a": ["a::t", "a::u"]}, pairs=11)
+    machine = Machine(journal, lacking=lambda pair, side, name: name == "a::u")
+    # The twelfth pair, and the two that may be spared, give no value of u.
+    stages(machine, progress).confirm({"a": ["a::t", "a::u"]}, pairs=12)
+    again = Machine(journal)
+    stages(again, progress).confirm({"a": ["a::u"]}, pairs=12)
+    assert [(pair, side) for _, pair, _, side in again.order] == [
+        (14, side) for side in turns(15, 5 + CONFIRM)[14]
+    ]
 
 
 class Ends(Exception):  # noqa: N818 - what a Ctrl-C is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 import sys
@@ -122,6 +123,57 @@ def test_it(profiler, request):
     second, first = (profiler.load(path) for path in crash(project))
     assert [event.name for event in first.events if event.category == "imperative"] == ["dot"]
     assert [event.name for event in second.events if event.category == "mine"] == ["late"]
+
+
+def test_what_windows_of_a_crashed_run_left_goes_with_the_next_whole_trace(project):
+    project.file(
+        test_it=HEAD
+        + """
+def test_it(profiler):
+    profiler.options(continuous_dump=True, dump_period=0.01)
+    for _ in range(2):
+        with profiler.window():
+            nd.dot(A, A)
+    with profiler.window():
+        os.abort()
+"""
+    )
+    second, third, first = crash(project)
+    assert second.name == first.name.replace(".trace", "-window2.trace")
+    # Another test's, and one that another process is writing, are not this test's to remove.
+    other = first.with_name(first.name.replace("test_it-", "test_it-window2-"))
+    like = first.with_name(first.name.replace(".trace", "-window2-12345678.trace"))
+    for path in (other, like):
+        path.write_bytes(b"[]")
+    project.file(test_it="def test_it(profiler): profiler(len, ())")
+    with third.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        project.run()
+    assert set(first.parent.glob("*.json")) == {first, third, other, like}
+    project.run()
+    assert set(first.parent.glob("*.json")) == {first, other, like}
+    assert "iteration 1" in [event.name for event in profiler.load(first).events]
+
+
+def test_a_trace_behind_a_symlink_stays_though_its_stream_found_no_folder(project):
+    (project.path / "elsewhere").mkdir()
+    (project.path / "results").symlink_to("elsewhere")
+    project.file(
+        test_it=HEAD
+        + """
+@pytest.mark.filterwarnings("ignore:continuous dump")
+def test_it(profiler, request):
+    traces = request.config.rootpath / "results" / "traces"
+    profiler.options(continuous_dump=True, dump_period=1000)
+    (traces / ".gitignore").unlink(missing_ok=True)
+    traces.rmdir()
+    with profiler.window():
+        nd.dot(A, A)
+    traces.mkdir()
+"""
+    )
+    project.run()
+    assert "dot" in [event["name"] for event in project.trace("elsewhere")["traceEvents"]]
 
 
 NORMAL = (
@@ -304,6 +356,34 @@ def test_a_folder_that_cannot_be_written_costs_the_trace_and_nothing_else(projec
     project.file(test_it=NORMAL)
     result = project.run("--benchmark-only", "--opbench-continuous-dump")
     result.stdout.fnmatch_lines(["*results/traces cannot be written*", "*1 passed*"])
+
+
+def test_a_folder_that_goes_away_in_a_window_costs_the_traces_and_no_time(project):
+    project.file(
+        test_it=HEAD
+        + """
+import shutil
+
+def test_first(profiler, request):
+    def kernel():
+        nd.dot(A, A).wait_to_read()
+        if RECORDER.recording and RECORDER.iteration == 1:
+            in_file(file_of(request), "window of the profiler fixture of " + request.node.nodeid)
+            shutil.rmtree(request.config.rootpath / "results" / "traces")
+    profiler.options(continuous_dump=True, dump_period=0.01)
+    profiler(kernel)
+
+def test_second(profiler):
+    profiler(nd.dot, A, A)
+"""
+    )
+    benchmarks, result = project.bench("--benchmark-only")
+    # What is timed is timed as ever, also after the loss, which is said where the trace would be.
+    for name in ("test_first", "test_second"):
+        assert benchmarks[name]["stats"]["rounds"] > 5
+        assert benchmarks[name]["extra_info"]["opbench"]["trace"] is None
+        result.stdout.fnmatch_lines([f"{name}: cannot write the trace to *"])
+    assert not (project.path / "results" / "traces").exists()
 
 
 @pytest.mark.parametrize(

@@ -169,3 +169,21 @@ def test_the_options_stand_in_help_with_their_defaults(project):
     ):
         assert f"--opbench-{option}" in out
     assert "opbench_autosave" in out
+
+
+def test_the_marker_stands_in_pytests_list_with_every_keyword(project):
+    (line,) = (line for line in project.run("--markers").outlines if "opbench(" in line)
+    keywords = line.partition("opbench(")[2].partition(")")[0].split(", ")
+    # Each has a value of its own, and is taken by a test that has the marker; no other is.
+    values = {"mode": "'api'", "iterations": 3, "begin": 1, "end": 2, "trace": "'off'"}
+    values |= {"continuous_dump": True, "dump_period": 2, "reference": False, "floor": 0.1}
+    assert set(keywords) == set(values)
+    given = ", ".join(f"{key}={values[key]}" for key in keywords)
+    project.file(
+        test_it=f"""
+        import pytest
+        @pytest.mark.opbench({given})
+        def test_it(profiler): profiler(len, ())
+        """
+    )
+    project.run("--benchmark-max-time=0.01").assert_outcomes(passed=1)

@@ -20,7 +20,7 @@ from opbench.profiler import (
     write,
 )
 from opbench.profiler.price import empty_span_ns, worker_event_ns
-from opbench.profiler.tally import tally_of
+from opbench.profiler.tally import Tally, tally_of
 
 
 @pytest.fixture
@@ -114,6 +114,29 @@ def test_a_trace_of_somebody_else_states_no_cost(priced):
     trace = priced.stop("test")
     assert overhead(trace._replace(cost=None)) is None
     assert merge([trace, trace._replace(cost=None)]).cost == Cost(500.0, None)
+
+
+@pytest.mark.parametrize("workers_first", [True, False])
+def test_a_window_without_workers_hides_no_price_of_theirs(priced, workers_first):
+    priced.run("all", "test")
+    trace = priced.stop("test")
+    before, after = trace._replace(cost=Cost(500.0)), trace._replace(cost=Cost(600.0, 50.0, 3000.0))
+    traces = [after, before] if workers_first else [before, after]
+    for place, one in enumerate(traces):
+        traces[place] = one._replace(windows=((place, place + 1),))
+    expected = Cost(600.0 if workers_first else 500.0, 50.0, 3000.0)
+    assert merge(traces).cost == expected
+    tally = Tally()
+    for one in traces:
+        tally.add(tally_of(one))
+    assert tally.cost == expected
+
+
+def test_a_price_of_nothing_is_a_price(priced):
+    priced.run("all", "test")
+    trace = priced.stop("test")
+    costs = (Cost(0.0, 0.0), Cost(600.0, 50.0, 3000.0))
+    assert merge(trace._replace(cost=cost) for cost in costs).cost == Cost(0.0, 0.0, 3000.0)
 
 
 def test_the_price_is_found_by_recording():

@@ -75,6 +75,16 @@ ENDS = {
         0,
         ["first", "late"],
     ),
+    "a dump of its own at the end": (
+        (
+            "import atexit\n"
+            "def late():\n"
+            '    profiler.RECORDER.instant("late", "api"); profiler.dump()\n'
+            "atexit.register(late)"
+        ),
+        0,
+        ["first", "late"],
+    ),
     "another folder by then": ("os.mkdir('d'); os.chdir('d'); os.rmdir('../d')", 0, ["first"]),
     "a forked child that ends on its own": (
         (
@@ -101,6 +111,29 @@ def test_the_file_is_written_after_an_uncaught_exception(tmp_path):
     done = run('profiler.RECORDER.instant("last", "api"); raise ValueError("mine")', tmp_path, 1)
     assert done.stderr.strip().endswith("ValueError: mine")
     assert names(tmp_path) == ["first", "last"]
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_a_dump_while_modules_are_taken_down_writes_the_same_once_more(continuous, tmp_path):
+    program = f"""
+import os
+from opbench import profiler
+profiler.set_config(profile_api=True, filename="t.json", continuous_dump={continuous})
+profiler.set_state("run")
+profiler.RECORDER.instant("first", "api")
+class Late:
+    def __del__(self, dump=profiler.dump, rename=os.rename, write=os.write):
+        rename("t.json", "before.json")
+        dump()
+        write(1, b"dumped")
+late = Late()
+"""
+    done = run("", tmp_path, start=program)
+    assert (done.stdout, done.stderr) == ("dumped", "")
+    before = (tmp_path / "before.json").read_bytes()
+    (tmp_path / "before.json").unlink()
+    assert names(tmp_path) == ["first"]
+    assert (tmp_path / "t.json").read_bytes() == before
 
 
 def test_what_was_dumped_is_not_written_again(tmp_path):

@@ -16,7 +16,18 @@ ROOM = Path(opbench.profiler.__file__).parent
 HEAVY = {"asyncio", "concurrent", "dataclasses", "decimal", "http", "inspect", "logging", "random"}
 HEAVY |= {"numba", "numpy", "scipy", "sqlite3", "statistics", "subprocess", "tempfile", "unittest"}
 # What every pytest pays for: the recorder, and what it cannot be without.
-AT_ONCE = {"buffer", "clock", "cost", "emit", "events", "listeners", "modes", "price", "profiler"}
+AT_ONCE = {
+    "bounds",
+    "buffer",
+    "clock",
+    "cost",
+    "emit",
+    "events",
+    "listeners",
+    "modes",
+    "price",
+    "profiler",
+}
 AT_ONCE |= {"raw"}
 # What only files need, which a program that records must not load either.
 FOR_FILES = {"checking", "convert", "difference", "foreign", "joining", "loading", "overview"}
@@ -52,6 +63,28 @@ def test_importing_the_room_loads_nothing_heavy():
 
 def test_the_plugin_loads_the_recorder_and_nothing_for_programs_or_files():
     assert ours(loaded_after("import opbench.plugin")) == AT_ONCE
+
+
+@pytest.mark.parametrize("options", [["--collect-only"], [], ["--benchmark-only"]])
+def test_a_pytest_without_benchmarks_loads_what_importing_the_plugin_does(tmp_path, options):
+    # What a real run comes by: the settings' check, collection, each hook, the closing section.
+    (tmp_path / "test_it.py").write_text("def test_it(): pass")
+    (tmp_path / "conftest.py").write_text(
+        "import sys\ndef pytest_unconfigure(): print('loaded', *sys.modules)"
+    )
+    program = f"""
+import pytest
+options = ["-p", "opbench.plugin", "-p", "no:cacheprovider", *{options!r}]
+print(int(pytest.main([*options, {str(tmp_path)!r}])))
+"""
+    printed = output_of(program, PYTEST_ADDOPTS="")
+    assert printed[-1] == "0"
+    run = {name for name in printed[printed.index("loaded") :] if name.startswith("opbench")}
+    imported = {
+        name for name in loaded_after("import opbench.plugin") if name.startswith("opbench")
+    }
+    assert run == imported
+    assert ours(run) == AT_ONCE
 
 
 def test_a_program_that_records_loads_nothing_for_files():

@@ -79,14 +79,19 @@ def test_each_cycle_is_a_window_of_its_active_steps(recorder, clock):
 
 
 def test_a_warm_up_is_recorded_and_thrown_away(recorder, clock):
-    states = []
-    course = profile(recorder=recorder, schedule=schedule(wait=1, warmup=1, active=1, repeat=1))
+    states, handed_over = [], []
+    course = profile(
+        recorder=recorder,
+        schedule=schedule(wait=1, warmup=1, active=1, repeat=1),
+        on_trace_ready=handed_over.append,
+    )
     with course:
         for _ in range(4):
             states.append((recorder.recording, recorder.iteration))
             course.step()
     assert states == [(False, None), (True, 1), (True, 2), (False, None)]
-    assert names(course.trace, "iteration") == ["iteration 2"]
+    assert [names(trace, "iteration") for trace in handed_over] == [["iteration 2"]]
+    assert course.trace == handed_over[0]
 
 
 def test_cycles_that_touch_are_windows_of_their_own(recorder, clock):

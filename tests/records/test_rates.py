@@ -67,6 +67,34 @@ def test_ab_finds_slowdowns(model, slowdown, found):
     assert count.faster == 0
 
 
+def whole_verdict(base, head, slowdown):
+    """What ``ab`` says in the end, "unchanged" included, which is final at any look."""
+    base, head = base.tolist(), (head * slowdown).tolist()
+    first = rates.grown(records.pairs_to_screen, base, head)
+    suspect = records.screen(base[:first], head[:first], rates.AB_FLOOR)
+    fresh = base[first:], head[first:]
+    more = rates.grown(records.pairs_to_confirm, *fresh) if suspect else 0
+    return rates.judged_after(base, head, first, more)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("slowdown", "most"), [(1.03, 0.10), (1.04, 0.02), (1.05, 0.005)])
+def test_a_slowdown_beyond_the_floor_is_seldom_called_unchanged(model, slowdown, most):
+    draw = np.random.default_rng(SEED + 3)
+    values, _ = rates.MODELS[model](draw, (POWER_TRIALS, rates.LONG))
+    both = zip(*rates.taken_in_turns(draw, values), strict=True)
+    verdicts = [whole_verdict(base, head, slowdown) for base, head in both]
+    rate = verdicts.count(records.Verdict.UNCHANGED) / POWER_TRIALS
+    print(model, f"{slowdown - 1:.0%} slower, called unchanged: {rate:.1%}")
+    assert rate <= most, f"{rate:.1%}"
+    # What is no slowdown is mostly called that, or the rule would pass by saying nothing.
+    if slowdown == 1.03:
+        both = zip(*rates.taken_in_turns(draw, values[:200]), strict=True)
+        equal = [whole_verdict(base, head, 1.0) for base, head in both]
+        print(model, "equal, called unchanged:", equal.count(records.Verdict.UNCHANGED), "of 200")
+        assert equal.count(records.Verdict.UNCHANGED) > 20
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_unchanged_code_seldom_takes_more_than_its_first_pairs(model):
     """Looking again is for what has no answer: what it costs stays below half as many pairs."""

@@ -20,7 +20,7 @@ FAMILIES = {dtype: Family(dtype) for dtype in DTYPES}
 # By dtype, the kernels for small products. They hold the interpreter lock: one scratch is enough.
 SMALL = {dtype: family.small for dtype, family in FAMILIES.items()}
 SCRATCH = np.empty(SMALL_SCRATCH, np.uint8)
-FACTS = np.array([id(np.ndarray), SCRATCH.ctypes.data, *limits(alone=ALONE)])
+FACTS = np.array([id(np.ndarray), SCRATCH.ctypes.data, *limits(alone=ALONE)], np.int64)
 FACTS_AT = FACTS.ctypes.data  # a number costs less to pass than an array
 SPLIT_ELEMENTS = 64 * 64  # of C for each worker, up to which a deep product is split along K
 
@@ -60,13 +60,14 @@ def dot(a: Array, b: Array, out: Array | None = None, lanes: Array | None = None
         else:
             c = empty(a.shape[:-1] + b.shape[1:], dtype)
         outcome = small(a, b, c, FACTS_AT)
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError):
-        outcome = ASK  # what follows says what is wrong with the operands
+    except Exception:  # noqa: BLE001 - of an operand that is anything; what follows says what is wrong
+        outcome = ASK
     if outcome == DONE:
         return c
     if outcome == LARGE:
         compute(FAMILIES[dtype], a, b, c, address(lanes))
         return c
+    c = a  # lets go of what was allocated, or there would be two results for a while
     return checked_dot(a, b, out, address(lanes))
 
 
@@ -93,9 +94,10 @@ def checked_dot(a: Array, b: Array, out: Array | None, lanes: int) -> Array:
 
 def compute(family: Family, a: Array, b: Array, out: Array, lanes: int = 0) -> None:
     """Pick the kernel by dimensions, lengths and, for gemm, the output's order."""
-    if b.ndim == 1 or a.ndim == 1:
-        if max(a.size, b.size) <= family.serial_gemv:
-            family.load_small(a.ndim, b.ndim)
+    vector = b.ndim == 1 or a.ndim == 1
+    if (vector or 1 in out.shape) and max(a.size, b.size) <= family.serial_gemv:
+        family.load_small(a.ndim, b.ndim)
+    if vector:
         if b.ndim == a.ndim:
             a, out = a[np.newaxis], out[np.newaxis]
         x, y = (b.T, a) if a.ndim == 1 else (a, b)
@@ -116,7 +118,7 @@ def compute(family: Family, a: Array, b: Array, out: Array, lanes: int = 0) -> N
 
 def run_gemv(family: Family, a: Array, x: Array, y: Array, lanes: int) -> None:
     """Compute y = a·x, on as many threads as pay."""
-    count = 1 if a.size < family.serial_gemv else workers()
+    count = 1 if a.size <= family.serial_gemv else workers()
     if count == 1:
         family.gemv(a, x, y)
         return

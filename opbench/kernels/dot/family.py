@@ -12,7 +12,7 @@ from numba import types
 
 from opbench.kernels.cache import entry_point, jit
 from opbench.kernels.dot import gemv, loops, machine, parallel, small, splitk
-from opbench.kernels.dot.handles import Handle
+from opbench.kernels.dot.handles import Handle, known_layout
 from opbench.kernels.dot.threads import ALONE
 
 __all__ = ["Family"]
@@ -99,8 +99,8 @@ class Family:
         return entry_point(gemv.gemv_parallel, *self.gemv_types, *[types.int64] * 2)
 
     def load_small(self, dimensions: int, others: int) -> None:
-        """Have `small` hold the kernel for operands of so many dimensions."""
-        if self.small[dimensions][others] is not_loaded:
+        """Have `small` hold the kernel for operands of so many dimensions, where it can be used."""
+        if self.small[dimensions][others] is not_loaded and known_layout():
             element = getattr(types, self.dtype.name)
             out = operand(element, dimensions + others - 2, readonly=False)
             arrays = operand(element, dimensions), operand(element, others), out

@@ -29,8 +29,8 @@ from opbench.kernels.lanes import lane_begin
 __all__ = ["gemv", "gemv_parallel"]
 
 TASK_ELEMENTS = 65536  # of A, in one task whose rows are contiguous
-LONGEST_ROW = 16384  # k in one such task
-COLUMN_ROWS, COLUMN_STEPS = 2048, 512  # rows and k in one task whose columns are contiguous
+LONGEST_ROW, LONE_ROW = 16384, 65536  # k in one such task, so that x stays near where rows share it
+COLUMN_ROWS, COLUMN_STEPS = 8192, 256  # rows and k in one task whose columns are contiguous
 ROWS_AT_ONCE, COLUMNS_AT_ONCE, UNROLL = 4, 8, 4
 SHORT, SHORT_AT_ONCE = TILE.vector * UNROLL, 8  # bytes of a row, and how many such rows at once
 
@@ -83,6 +83,8 @@ def reduction(e, rows, x, kc, unroll):
         total = b.load(cells[0])
         for cell in cells[1:]:
             total = e.add(total, b.load(cell))
+        if unroll == 1:
+            total = e.add(total, e.zero())  # as from idle accumulators: a sum of -0 becomes 0
         totals.append(total)
     return horizontal_sums(e, totals)
 
@@ -200,7 +202,7 @@ def cut(A):
     M, K = A.shape
     if A.strides[0] == A.itemsize and A.strides[1] != A.itemsize and M > 1:
         return min(M, COLUMN_ROWS), min(K, COLUMN_STEPS)
-    columns = max(1, min(K, LONGEST_ROW))
+    columns = max(1, min(K, LONGEST_ROW if M >= ROWS_AT_ONCE else LONE_ROW))
     return min(M, max(ROWS_AT_ONCE, TASK_ELEMENTS // columns)), columns
 
 
@@ -218,11 +220,10 @@ def contiguous(x):
 @jit
 def add_up(partial, y):
     """Sum the partial sums into y, first to last."""
-    for i in range(y.shape[0]):
-        total = partial[0, i]
-        for t in range(1, partial.shape[0]):
-            total += partial[t, i]
-        y[i] = total
+    y[:] = partial[0]
+    for t in range(1, partial.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] += partial[t, i]
 
 
 @jit(nogil=True)

@@ -9,8 +9,11 @@ descr, flags).
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import extending
 from numba.core import cgutils, types
@@ -18,7 +21,7 @@ from numba.np import arrayobj
 
 from opbench.kernels.dot.emit import I32, I64, intrinsic
 
-__all__ = ["Handle", "array_of", "descr_of", "fact", "plain", "writeable"]
+__all__ = ["Handle", "array_of", "descr_of", "fact", "is_plain", "known_layout", "writeable"]
 
 I1 = ir.IntType(1)
 all_types: Any = types  # some of which type checkers do not see
@@ -28,6 +31,16 @@ HEAD = object.__basicsize__
 KIND = HEAD - WORD  # the address of the object's type ends the head
 DATA, ND, DIMENSIONS, STRIDES, BASE, DESCR, FLAGS = (HEAD + WORD * n for n in range(7))
 WRITEABLE = 0x0400
+
+
+def known_layout() -> bool:
+    """Whether arrays lie in memory as this module reads them, and the interpreter has its lock."""
+    probe = np.empty((2, 3))
+    addresses = [ctypes.c_ssize_t.from_address(id(probe) + at).value for at in (KIND, DATA, DESCR)]
+    numbers = [ctypes.c_int.from_address(id(probe) + at).value for at in (ND, FLAGS)]
+    as_read = addresses == [id(np.ndarray), probe.ctypes.data, id(probe.dtype)]
+    locked: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+    return as_read and numbers == [probe.ndim, probe.flags.num] and locked
 
 
 class Handle(all_types.Type):  # type: ignore[misc] # numba is untyped here
@@ -54,7 +67,7 @@ def field(builder: Any, handle: Any, offset: int, kind: Any) -> Any:
 
 
 @intrinsic
-def plain(_: Any, handle: Any, ndarray: Any) -> Any:
+def is_plain(_: Any, handle: Any, ndarray: Any) -> Any:
     """Whether there is an array, of no subclass, with the number of dimensions of its type."""
 
     def codegen(_: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -18,12 +18,22 @@ from opbench.kernels.dot.machine import Blocks
 from opbench.kernels.dot.microkernel import LINE, MR, ROW_BYTES, TILE, micro_kernel
 from opbench.kernels.dot.packing import lay_rows, pack, panels_in_place
 
-__all__ = ["ceil_div", "crowded", "even", "gemm", "in_place", "macro_kernel", "space_bytes", "tile"]
+__all__ = [
+    "ceil_div",
+    "even",
+    "far_apart",
+    "gemm",
+    "in_place",
+    "macro_kernel",
+    "space_bytes",
+    "tile",
+]
 
 FREE_MASKS, VECTOR = TILE.free_masks, TILE.vector
 WORTH_PACKING = 8 * MR  # rows of C below which B is used too seldom to be packed
 WORTH_SPREADING = 2 * MR  # the same, where B's rows throw each other out of the caches
 CROWDED = 4096  # bytes: lines this far apart share one set of L1
+FAR = 2048  # bytes: a few steps further is another page
 WORTH_LAYING = 64  # columns of C below which A is used too seldom to be laid out
 
 
@@ -65,9 +75,12 @@ def in_place(B, M, span):
 
 
 @jit
-def crowded(A, N):
-    """Whether columns of A, each contiguous, throw each other out of the caches."""
-    return A.strides[0] == A.itemsize and A.strides[1] % CROWDED == 0 and N >= WORTH_LAYING
+def far_apart(A, N):
+    """Whether A's columns, each contiguous, are too far apart to be read where they lie.
+
+    No hardware fetches the next ones early, and some distances share a set of the caches.
+    """
+    return A.strides[0] == A.itemsize and abs(A.strides[1]) >= FAR and N >= WORTH_LAYING
 
 
 @jit
@@ -86,7 +99,7 @@ def tile(A, B, C, scratch, KC, MC, span):
         panels = panels_in_place(Bp) if in_place(Bp, M, span) else pack(Bp, scratch.view(B.dtype))
         for ic in range(0, M, MC):
             Ap = A[ic : ic + MC, pc : pc + KC]
-            if crowded(Ap, C.shape[1]):
+            if far_apart(Ap, C.shape[1]):
                 Ap = lay_rows(Ap.T, scratch[scratch.shape[0] - laid :].view(A.dtype)).T
             macro_kernel(Ap, panels, C[ic : ic + MC], pc > 0)
 

@@ -29,10 +29,10 @@ def emitter(context, builder, array_type):
 
 def load_row(e, pointer, vectors, mask):
     """One row of B's micro-panel; the last vector under the mask where that is free."""
-    row = [e.load(e.at(pointer, v * e.width), e.width) for v in range(vectors)]
-    if TILE.free_masks:
-        row[-1] = e.masked_load(e.at(pointer, (vectors - 1) * e.width), mask)
-    return row
+    starts = [e.at(pointer, v * e.width) for v in range(vectors)]
+    if not TILE.free_masks:
+        return [e.load(start, e.width) for start in starts]
+    return [e.load(start, e.width) for start in starts[:-1]] + [e.masked_load(starts[-1], mask)]
 
 
 def accumulate(e, a, b, kc, rows, vectors, mask):
@@ -151,7 +151,7 @@ def micro_kernel(_, A, B, q, C, i, j, rows, columns, add):
             switch.add_case(e.index(n), block)
             b.position_at_end(block)
             lines = [e.past(corner, b.mul(e.index(r), c_row)) for r in range(height)]
-            fetch(e, lines, width * TILE.vector, from_a)
+            fetch(e, lines, ((width - 1) * e.width + kept.type.count) * e.size, from_a)
             sums = accumulate(e, from_a, from_b, kc, height, width, kept)
             update(e, sums, lines, width, kept, add_)
             b.branch(end)

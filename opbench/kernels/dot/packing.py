@@ -21,7 +21,7 @@ __all__ = ["lay_rows", "pack", "panels_in_place"]
 
 
 # Rows of B that are read side by side: panel by panel each would be on another page.
-ROWS_AT_ONCE = 8
+SIDE_BY_SIDE = 8
 
 
 def copy_rows(e, source, target, kc, have, nr):
@@ -94,7 +94,7 @@ def pack_panel(_, B, P, q):
 def pack_panels(B, P):
     """Fill micro-panels that lie anywhere."""
     panels, K, _ = P.shape
-    steps = K if B.strides[0] == B.itemsize else ROWS_AT_ONCE
+    steps = K if B.strides[0] == B.itemsize else SIDE_BY_SIDE
     for k in range(0, K, steps):
         for q in range(panels):
             pack_panel(B[k : k + steps], P[:, k : k + steps], q)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from numba import prange
 
 from opbench.kernels.cache import jit
-from opbench.kernels.dot.loops import ceil_div, crowded, even, tile
+from opbench.kernels.dot.loops import ceil_div, even, far_apart, tile
 from opbench.kernels.dot.microkernel import MR, ROW_BYTES, TILE
 from opbench.kernels.dot.tasks import end_task, new_counter, take
 from opbench.kernels.lanes import lane_begin
@@ -19,14 +19,14 @@ VECTOR = TILE.vector
 TILES_EACH = 4  # for each worker, so that one that is held up can take fewer
 LAID_EACH = 2  # the same where each tile has to lay its rows of A out
 TILE_WORK = 192**3  # multiply-adds below which a tile is not cut further
-SCATTERED = 6  # columns of a tile to a row, where each tile copies its columns of B by elements
+SCATTERED = 6  # rows that a column of a tile weighs, where each tile copies its columns by elements
 PREFERENCES = tuple((each, n) for each in (LAID_EACH, TILES_EACH) for n in (1, SCATTERED))
 
 
 @jit
 def preference(A, B):
-    """Tiles for each worker at most, and how many columns of a tile weigh as much as a row."""
-    each = LAID_EACH if crowded(A, B.shape[1]) else TILES_EACH
+    """Tiles for each worker at most, and as much as how many rows of a tile a column weighs."""
+    each = LAID_EACH if far_apart(A, B.shape[1]) else TILES_EACH
     scattered = B.strides[0] != B.itemsize and B.strides[1] != B.itemsize
     return each, SCATTERED if scattered else 1
 

@@ -49,7 +49,7 @@ def dot_records(shapes: Sequence[Shape], dtype: str) -> int:
 def alone(family: Family, m: int, k: int, n: int) -> bool:
     """Whether the calling thread multiplies (m, k) by (k, n), or nobody does."""
     if 1 in (m, n):
-        return m * k * n < max(family.serial_gemv, 1)
+        return m * k * n <= family.serial_gemv
     return m * k * n <= family.serial_gemm
 
 

@@ -3,8 +3,9 @@
 The checks that the door makes cost 1 µs in Python, and next to nothing here. What is not small, or
 not clearly right, is left to the door, which comes to the same bits.
 
-Assumed of the operands: one dtype out of float32, float64, int32, int64, and an output that can be
-written. Everything else is looked at here.
+Assumed: the left operand, if it is an array, has the kernel's dtype, one out of float32, float64,
+int32, int64; and the interpreter lock is held, as all calls share one scratch. Everything else is
+looked at here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 from opbench.kernels.cache import jit
 from opbench.kernels.dot.emit import frozen, loose, pointer_to
 from opbench.kernels.dot.gemv import gemv
-from opbench.kernels.dot.handles import array_of, descr_of, fact, plain, writeable
+from opbench.kernels.dot.handles import array_of, descr_of, fact, is_plain, writeable
 from opbench.kernels.dot.loops import in_place, macro_kernel
 from opbench.kernels.dot.microkernel import ROW_BYTES
 from opbench.kernels.dot.packing import pack, panels_in_place
@@ -37,9 +38,10 @@ __all__ = [
 ]
 
 # Up to which one thread is faster, and where there is only one, up to which the door would cost
-# over a hundredth: multiply-adds × bytes of an item, and bytes of what a vector is multiplied with.
+# about a hundredth: multiply-adds × bytes of an item, and bytes of what a vector is multiplied
+# with. The interpreter lock is held as long.
 SMALL_WORK, ALONE_WORK = 3_500_000, 16_000_000
-SMALL_VECTOR, ALONE_VECTOR = 512 << 10, 8 << 20
+SMALL_VECTOR, ALONE_VECTOR = 512 << 10, 2 << 20
 SMALL_K = 128  # at most KC on any machine
 ASK, DONE, LARGE = 0, 1, 2
 SMALL_SPAN = 512 << 10
@@ -73,9 +75,9 @@ def apart(X, Y):
 
 @jit
 def small_gemv(A, x, y, facts):
-    """Compute y = A·x at once (DONE), LARGE or ASK as `small_gemm`; y has unit stride."""
+    """Compute y = A·x at once (DONE), LARGE or ASK as `small_gemm`."""
     M, K = A.shape
-    if x.shape[0] != K or y.shape[0] != M or M * K == 0:
+    if x.shape[0] != K or y.shape[0] != M or M * K == 0 or y.strides[0] != y.itemsize:
         return ASK
     if not apart(y, A) or not apart(y, x):
         return ASK
@@ -95,11 +97,11 @@ def small_gemm(A, B, C, facts):  # noqa: PLR0911 - one return for each reason
     (M, K), (L, N) = A.shape, B.shape
     if L != K or C.shape[0] != M or C.shape[1] != N or K == 0:
         return ASK
-    if M == 1 and C.strides[1] == C.itemsize:
-        return small_gemv(B.T, A[0], C[0], facts)
-    if N == 1 and C.strides[0] == C.itemsize:
+    if N == 1:  # in the door's order, which decides on the bits of 1 × 1
         return small_gemv(A, B[:, 0], C[:, 0], facts)
-    if M <= 1 or N <= 1 or C.strides[1] != C.itemsize or abs(C.strides[0]) < N * C.itemsize:
+    if M == 1:
+        return small_gemv(B.T, A[0], C[0], facts)
+    if M == 0 or N == 0 or C.strides[1] != C.itemsize or abs(C.strides[0]) < N * C.itemsize:
         return ASK
     if not apart(C, A) or not apart(C, B):
         return ASK
@@ -122,7 +124,7 @@ def small_gemm(A, B, C, facts):  # noqa: PLR0911 - one return for each reason
 def sound(a, b, c, facts):
     """Whether three handles are of plain arrays of one dtype, and the third can be written."""
     ndarray = fact(facts, NDARRAY)
-    if not plain(a, ndarray) or not plain(b, ndarray) or not plain(c, ndarray):
+    if not is_plain(a, ndarray) or not is_plain(b, ndarray) or not is_plain(c, ndarray):
         return False
     return descr_of(a) == descr_of(b) == descr_of(c) and writeable(c)
 
@@ -143,14 +145,14 @@ def small_both(a, b, c, facts):
 
 def small_right(a, x, y, facts):
     """As `small_both`, for y = a·x."""
-    if not sound(a, x, y, facts) or array_of(y).strides[0] != array_of(y).itemsize:
+    if not sound(a, x, y, facts):
         return ASK
     return small_gemv(array_of(a), array_of(x), array_of(y), facts)
 
 
 def small_left(x, b, y, facts):
     """As `small_both`, for y = x·b."""
-    if not sound(x, b, y, facts) or array_of(y).strides[0] != array_of(y).itemsize:
+    if not sound(x, b, y, facts):
         return ASK
     return small_gemv(array_of(b).T, array_of(x), array_of(y), facts)
 

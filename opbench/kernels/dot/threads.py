@@ -18,7 +18,7 @@ __all__ = ["ALONE", "turn", "workers"]
 config: Any = numba_config  # its settings come from the environment, unseen by type checkers
 WORKQUEUE_TURN = threading.Lock()
 NO_TURN: AbstractContextManager[object] = contextlib.nullcontext()
-ALONE = config.NUMBA_NUM_THREADS == 1  # fixed before Python starts
+ALONE = config.NUMBA_NUM_THREADS == 1  # as it is when this is imported
 orphaned = False  # a forked child whose parent had started numba's threads: they did not come along
 
 
