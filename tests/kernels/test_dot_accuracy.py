@@ -315,7 +315,7 @@ def test_the_same_bits_from_an_operand_whose_columns_crowd_one_cache_set(name, p
     rows = 4096 // np.dtype(name).itemsize
     a = uniform((150, rows), name).T[:137]
     b = uniform((150, 90), name, 1)
-    assert loops.far_apart(a, 90)
+    assert loops.distant(a, 90)
     dot = blocked(name, parallel=parallel)
     np.testing.assert_array_equal(dot(a, b), dot(np.ascontiguousarray(a), b))
 

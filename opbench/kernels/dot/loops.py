@@ -18,16 +18,7 @@ from opbench.kernels.dot.machine import Blocks
 from opbench.kernels.dot.microkernel import LINE, MR, ROW_BYTES, TILE, micro_kernel
 from opbench.kernels.dot.packing import lay_rows, pack, panels_in_place
 
-__all__ = [
-    "ceil_div",
-    "even",
-    "far_apart",
-    "gemm",
-    "in_place",
-    "macro_kernel",
-    "space_bytes",
-    "tile",
-]
+__all__ = ["ceil_div", "distant", "even", "gemm", "in_place", "macro_kernel", "space_bytes", "tile"]
 
 FREE_MASKS, VECTOR = TILE.free_masks, TILE.vector
 WORTH_PACKING = 8 * MR  # rows of C below which B is used too seldom to be packed
@@ -75,7 +66,7 @@ def in_place(B, M, span):
 
 
 @jit
-def far_apart(A, N):
+def distant(A, N):
     """Whether A's columns, each contiguous, are too far apart to be read where they lie.
 
     No hardware fetches the next ones early, and some distances share a set of the caches.
@@ -99,7 +90,7 @@ def tile(A, B, C, scratch, KC, MC, span):
         panels = panels_in_place(Bp) if in_place(Bp, M, span) else pack(Bp, scratch.view(B.dtype))
         for ic in range(0, M, MC):
             Ap = A[ic : ic + MC, pc : pc + KC]
-            if far_apart(Ap, C.shape[1]):
+            if distant(Ap, C.shape[1]):
                 Ap = lay_rows(Ap.T, scratch[scratch.shape[0] - laid :].view(A.dtype)).T
             macro_kernel(Ap, panels, C[ic : ic + MC], pc > 0)
 

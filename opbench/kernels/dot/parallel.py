@@ -8,7 +8,7 @@ from __future__ import annotations
 from numba import prange
 
 from opbench.kernels.cache import jit
-from opbench.kernels.dot.loops import ceil_div, even, far_apart, tile
+from opbench.kernels.dot.loops import ceil_div, distant, even, tile
 from opbench.kernels.dot.microkernel import MR, ROW_BYTES, TILE
 from opbench.kernels.dot.tasks import end_task, new_counter, take
 from opbench.kernels.lanes import lane_begin
@@ -26,7 +26,7 @@ PREFERENCES = tuple((each, n) for each in (LAID_EACH, TILES_EACH) for n in (1, S
 @jit
 def preference(A, B):
     """Tiles for each worker at most, and as much as how many rows of a tile a column weighs."""
-    each = LAID_EACH if far_apart(A, B.shape[1]) else TILES_EACH
+    each = LAID_EACH if distant(A, B.shape[1]) else TILES_EACH
     scattered = B.strides[0] != B.itemsize and B.strides[1] != B.itemsize
     return each, SCATTERED if scattered else 1
 
