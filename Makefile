@@ -39,8 +39,8 @@ bench: $(VENV)/has-opbench
 	@$(BIN)/python -m pytest --benchmark-only tests/bench
 
 test: $(VENV)/has-tools
-	@echo "opbench: running the tests"
-	@$(BIN)/python -m pytest --benchmark-skip
+	@echo "opbench: running the tests (8 to 10 minutes)"
+	@$(BIN)/python -m pytest --benchmark-skip --numprocesses 2 --dist loadfile
 	@echo "opbench: running the small benchmarks once each"
 	@$(BIN)/python -m pytest --benchmark-disable -m "not long" tests/bench
 
