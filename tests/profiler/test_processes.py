@@ -101,7 +101,7 @@ def named(monkeypatch):
         ("SpawnProcess-3", "", "rank3"),
         ("SpawnPoolWorker-12", "", "rank12"),
         ("SpawnProcess-3:2", "", "rank3.2"),
-        ("mine", "", f"pid{os.getpid()}"),
+        ("mine", "", "pid{pid}"),
         ("MainProcess", "gw1", "gw1"),
         ("SpawnProcess-3", "gw1", "gw1-rank3"),
         ("MainProcess", "../x", ""),
@@ -109,7 +109,7 @@ def named(monkeypatch):
 )
 def test_the_rank_is_the_number_among_its_siblings(named, process, worker, told):
     named(process)
-    assert rank({"PYTEST_XDIST_WORKER": worker}) == told
+    assert rank({"PYTEST_XDIST_WORKER": worker}) == told.format(pid=os.getpid())
 
 
 def test_the_rank_goes_into_the_name_before_the_suffix(named):
