@@ -167,10 +167,7 @@ def pytest_terminal_summary(
     try:
         yield
     finally:
-        ours = config.stash[SESSION]
-        # Printing loads the report's room, which a pytest without benchmarks shall not pay for.
-        if ours.rows or ours.autosave or ours.save_problem:
-            section.write(terminalreporter, ours)
+        section.write(terminalreporter, config.stash[SESSION])
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -57,11 +57,11 @@ def say(config: pytest.Config, text: str) -> None:
 
 def write(reporter: pytest.TerminalReporter, session: Session) -> None:
     """Print the section, if any test used the fixture or a run should have been saved."""
-    from opbench import report
-
     rows = [row for row in _shown(session) if row.trace or row.median is not None or row.notes]
     if not rows and not session.autosave and not session.save_problem:
         return
+    from opbench import report  # a pytest without benchmarks shall not pay for it
+
     style = style_of(reporter)
     reporter.ensure_newline()
     reporter.section(style(report.section_title(rows)), sep="-")
